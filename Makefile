@@ -1,0 +1,49 @@
+# Every target sets up what it needs in .venv and is quick the second time.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+MAKEFLAGS += --no-print-directory
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-quick check fix generate lock bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): requirements/dev.lock pyproject.toml scripts/setup
+	@PYTHON="$(PYTHON)" scripts/setup $(VENV)
+
+run: $(READY) ## validate the examples (the embedded cluster will run them)
+	@$(BIN)/eagleray validate examples
+
+test: check ## all checks, then all tests
+	@$(BIN)/python -m pytest
+
+test-quick: check ## the checks and the tests without the heavy tiers
+	@$(BIN)/python -m pytest
+
+check: $(READY) ## lint, types, import contracts, generated files, acceptance cases
+	@$(BIN)/ruff format --check --quiet . || { echo "formatting differs: make fix"; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m scripts.generate --check
+	@$(BIN)/python -m scripts.cases
+
+fix: $(READY) ## repair what a tool can repair, and write the generated files anew
+	@$(BIN)/ruff check --quiet --fix . || true
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/python -m scripts.generate
+
+generate: $(READY) ## write the generated files: CRDs and API reference
+	@$(BIN)/python -m scripts.generate
+
+bench: $(READY) ## print the benchmarks, as ratios
+	@$(BIN)/python -m bench
+
+lock: $(READY) ## choose newer versions of the development dependencies
+	@scripts/lock $(VENV)
+
+clean: ## remove the environment and all caches
+	@rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

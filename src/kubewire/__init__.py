@@ -1,0 +1,1 @@
+"""Kubernetes' vocabulary, pure: objects, quantities, selectors, schemas, CEL, patches, errors, times, names."""
