@@ -1,0 +1,1 @@
+"""The four Ray kinds: fields, defaults, CRDs and validation."""
