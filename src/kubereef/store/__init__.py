@@ -1,0 +1,1 @@
+"""Durable, watchable state: SQLite underneath, revisions, and a window of history."""
