@@ -10,7 +10,6 @@ from kubewire.yamltext.events import (
     Document,
     Duplicate,
     Events,
-    Position,
     error_at,
     position,
 )
@@ -75,7 +74,7 @@ class _Builder:
 
     def _mapping(self, depth: int) -> dict[str, object]:
         entries: dict[str, object] = {}
-        places: dict[str, Position] = {}
+        keys: dict[str, yaml.Event] = {}
         merged: list[dict[str, object]] = []
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
@@ -83,10 +82,10 @@ class _Builder:
                 continue
             key = key_text(event, self._value(event, depth))
             self._path.append(key)
-            if key in places:
-                self._duplicates.append(Duplicate(tuple(self._path), places[key], position(event)))
+            if key in keys:
+                self._duplicates.append(Duplicate(tuple(self._path), position(keys[key]), position(event)))
             else:
-                places[key] = position(event)
+                keys[key] = event
             entries[key] = self._value(self._next(), depth)
             self._path.pop()
         for source in merged:

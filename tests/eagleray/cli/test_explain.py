@@ -24,6 +24,7 @@ def explained(capsys, monkeypatch):
     return run
 
 
+@pytest.mark.case("OP-188")
 def test_a_field_is_described_with_its_own_fields(explained):
     code, out, err = explained("raycluster.spec.workerGroupSpecs.scaleStrategy")
     assert (code, err) == (0, "")
@@ -146,6 +147,7 @@ def test_recursive_goes_down_to_the_last_field_of_a_pod(explained):
         ),
     ],
 )
+@pytest.mark.case("OP-188")
 def test_what_does_not_exist_is_an_error_with_a_way_out(explained, arguments, message):
     assert explained(*arguments) == (1, "", f"error: {message}\n")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.eagleray.rayapi.crd_comparison import Difference, differences
 
 from eagleray.rayapi.crd import crd
 from eagleray.rayapi.kinds import KINDS
+from tests.eagleray.rayapi.crd_comparison import Difference, differences
 
 LISTED = Path(__file__).parents[2] / "data" / "crd-differences.yaml"
 

@@ -2,11 +2,11 @@
 
 import pytest
 import yaml
-from scripts.generate import REPOSITORY, generated_files, main
 
 from eagleray.rayapi.crd import crd
 from eagleray.rayapi.kinds import KINDS
 from scripts import generate
+from scripts.generate import REPOSITORY, generated_files, main
 
 
 @pytest.fixture(scope="module")

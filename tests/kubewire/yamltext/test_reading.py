@@ -4,11 +4,11 @@ import contextlib
 import json
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubewire.yamltext import Position, YamlError, decode, load, load_all, locate
+from tests.quoting import quoted_yaml
 
 
 @pytest.mark.parametrize(
@@ -178,18 +178,9 @@ JSON_VALUES = st.recursive(
 )
 
 
-class QuotingDumper(yaml.CSafeDumper):
-    """Quotes every string, because PyYAML and kubectl disagree on which plain words are text."""
-
-
-QuotingDumper.add_representer(
-    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
-)
-
-
 @given(JSON_VALUES)
 def test_what_is_written_as_yaml_is_read_back(value):
-    assert load(yaml.dump(value, Dumper=QuotingDumper, allow_unicode=True)) == json.loads(json.dumps(value))
+    assert load(quoted_yaml(value)) == json.loads(json.dumps(value))
 
 
 @given(st.dictionaries(st.text(), JSON_VALUES, max_size=4))
