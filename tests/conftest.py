@@ -1,10 +1,17 @@
-"""Fixtures that every tier shares."""
+"""Fixtures and settings that every tier shares."""
 
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 REPOSITORY = Path(__file__).parents[1]
+
+# The same examples in every run, so that a red test is about the change at hand. To look for new ones:
+# pytest --hypothesis-profile=explore
+settings.register_profile("steady", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=2000)
+settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session")

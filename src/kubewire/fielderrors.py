@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from kubewire.gotext import quote
 from kubewire.paths import FieldPath, show
 
 if TYPE_CHECKING:
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
 
 # Stands for a value that the message leaves out, as Kubernetes does for objects and lists that break a rule.
 OMITTED = object()
+
+
+class Verbatim(str):
+    """A value that messages show as it is, without quotes: a text that already is what is to be printed."""
+
+    __slots__ = ()
 
 
 class FieldError(NamedTuple):
@@ -69,7 +76,7 @@ def not_supported(
     path: FieldPath, value: object, supported: Iterable[object], written: str = ""
 ) -> FieldError:
     """A value outside of a list of possible ones."""
-    listed = ", ".join(quoted(one if isinstance(one, str) else as_json(one)) for one in supported)
+    listed = ", ".join(quote(one if isinstance(one, str) else as_json(one)) for one in supported)
     detail = f"supported values: {listed}" if listed else ""
     return FieldError("FieldValueNotSupported", path, _about("Unsupported value", value, detail), written)
 
@@ -98,41 +105,10 @@ def _with_detail(opening: str, detail: str) -> str:
 def printed(value: object) -> str:
     """Return the value as Kubernetes prints it in a message: quoted text, plain numbers, JSON for the rest."""
     if isinstance(value, str):
-        return quoted(value)
+        return value if isinstance(value, Verbatim) else quote(value)
     if isinstance(value, float):
         return printed_float(value)
     return as_json(value)
-
-
-_ESCAPES = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-    "\\": "\\\\",
-    '"': '\\"',
-}
-
-
-def quoted(text: str) -> str:
-    """Return the text in double quotes with Go's escapes."""
-    if text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    return '"' + "".join(_escaped(character) for character in text) + '"'
-
-
-def _escaped(character: str) -> str:
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def printed_float(value: float) -> str:
@@ -171,11 +147,14 @@ def _json_text(text: str) -> str:
 
 
 def _json_escaped(character: str) -> str:
-    if character in '"\\\n\r\t\b\f':
-        return _ESCAPES[character]
+    if character in _JSON_ESCAPES:
+        return _JSON_ESCAPES[character]
     if character < " " or character in "<>&\u2028\u2029":
         return f"\\u{ord(character):04x}"
     return character
+
+
+_JSON_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
 
 def _float_text(value: float, smallest: int, above: int) -> str:
