@@ -72,6 +72,11 @@ def duplicate(path: FieldPath, value: object, written: str = "") -> FieldError:
     return FieldError("FieldValueDuplicate", path, _about("Duplicate value", value, ""), written)
 
 
+def not_found(path: FieldPath, value: object, detail: str = "", written: str = "") -> FieldError:
+    """A value that names something which is not there."""
+    return FieldError("FieldValueNotFound", path, _about("Not found", value, detail), written)
+
+
 def not_supported(
     path: FieldPath, value: object, supported: Iterable[object], written: str = ""
 ) -> FieldError:
