@@ -1,5 +1,7 @@
 """Tokens into a tree, by precedence; macros become nodes of their own."""
 
+from typing import NoReturn
+
 from kubewire.cel.errors import CompileError
 from kubewire.cel.lexer import Token, compile_error, tokens_of
 from kubewire.cel.names import RESERVED
@@ -69,7 +71,7 @@ class _Parser:
     def error(self, message: str, offset: int) -> CompileError:
         return compile_error(message, self.source, offset)
 
-    def _unexpected(self, wanted: str) -> Token:
+    def _unexpected(self, wanted: str) -> NoReturn:
         token = self.next
         found = "<EOF>" if token.kind == "end" else _shown(self.source, token)
         raise self.error(f"Syntax error: mismatched input '{found}' expecting {wanted}", token.offset)
@@ -168,8 +170,7 @@ class _Parser:
         if kind in _LITERAL_KEYWORDS:
             return Literal(token.offset, _LITERAL_KEYWORDS[kind])
         self.at -= 1
-        self._unexpected("an expression")
-        raise AssertionError  # pragma: no cover - the line above always raises
+        return self._unexpected("an expression")
 
     def _number_or_text(self, token: Token, negated: Token | None) -> Node:
         value = token.value

@@ -62,9 +62,9 @@ def _replacement(patch: dict[str, Any]) -> dict[str, Any]:
 def _retained(live: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     """Return what `$retainKeys` leaves of the live object; the patch may set nothing else."""
     names = patch[_RETAIN_KEYS]
-    if not isinstance(names, list):
+    if not isinstance(names, list) or any(isinstance(name, (dict, list)) for name in names):
         raise bad_format("retainKeys")
-    retained = {name for name in names if isinstance(name, str)}
+    retained = set(names)
     for key, value in patch.items():
         is_field = value is not None and key != _RETAIN_KEYS and not key.startswith(_LIST_DIRECTIVES)
         if is_field and key not in retained:

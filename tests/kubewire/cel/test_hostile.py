@@ -179,8 +179,12 @@ def test_values_may_be_deep_but_not_without_end():
 
     rule = compile_rule("self == oldSelf", DYN)
     assert rule.evaluate(nested(50), nested(50))
-    with pytest.raises(EvaluationError):
+    with pytest.raises(EvaluationError, match="nested too deeply to be compared"):
         rule.evaluate(nested(5000), nested(5000))
+    shown = compile_expression("('%' + 's').format([x])", {"x": DYN})
+    assert shown.evaluate({"x": nested(20)}) == "[" * 20 + "1" + "]" * 20
+    with pytest.raises(EvaluationError, match="nested too deeply to be formatted"):
+        shown.evaluate({"x": nested(5000)})
 
 
 @pytest.mark.parametrize(

@@ -234,6 +234,8 @@ def test_functions(text, value):
         ("[1, 'a']", "expected type 'int' but found 'string'", 1, 5),
         ("n.all(e, true)",
          "expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)", 1, 1),
+        ("[[]].all(x, x == [x])",
+         "found no matching overload for '_==_' applied to '(list(dyn), list(list(dyn)))'", 1, 15),
         ("has(n)", "invalid argument to has() macro", 1, 5),
         ("tags.all(1, true)", "argument must be a simple name", 1, 10),
         ("tags.filter(t, t)",

@@ -22,7 +22,9 @@ SCALARS = {"string": STRING, "integer": INT, "number": DOUBLE, "boolean": BOOL}
 def type_of(node):
     """Return the type of a schema node, without formats."""
     if "properties" in node:
-        return ObjectType("object", {name: type_of(inner) for name, inner in node["properties"].items()})
+        return ObjectType(
+            "object", lambda: {name: type_of(inner) for name, inner in node["properties"].items()}
+        )
     if "items" in node:
         return ListType(type_of(node["items"]))
     if isinstance(node.get("additionalProperties"), dict):

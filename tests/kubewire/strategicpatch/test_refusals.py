@@ -31,7 +31,14 @@ MALFORMED = [
     pytest.param(
         OBJECT_META,
         {},
-        {"$retainKeys": ["name", 1, {}], "name": "n", "labels": {}},
+        {"$retainKeys": ["name", {}], "name": "n"},
+        "invalid patch format of retainKeys",
+        id="an object among the retained keys",
+    ),
+    pytest.param(
+        OBJECT_META,
+        {},
+        {"$retainKeys": ["name", 1, None], "name": "n", "labels": {}},
         "invalid patch format of retainKeys",
         id="a key that is set and not retained",
     ),
