@@ -5,10 +5,8 @@ defaults and bounds that stand in the source of the types, and carry keys that C
 bridges the two, one type at a time, so that nobody pays for the types that an object does not use.
 """
 
-import json
-
-import kubewire
 from eagleray.rayapi.declare import INT_OR_STRING, QUANTITY, STRING, OpenAPI, list_of, map_of, type_openapi
+from kubewire import builtin
 
 _CORE = "io.k8s.api.core.v1."
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -101,7 +99,6 @@ _ATOMIC = {
 # Optional by its comment, but not by the marker that CRDs are generated from.
 _REQUIRED = {_CORE + "PortStatus": ["error"]}
 
-_published: dict[str, OpenAPI] = {}
 _definitions: dict[str, OpenAPI] = {}
 
 
@@ -115,7 +112,7 @@ def definition(name: str) -> OpenAPI:
 
 def published(name: str) -> OpenAPI:
     """Return a definition as Kubernetes publishes it. Not to be changed."""
-    return _load()[name]
+    return dict(builtin.definition(name))
 
 
 def _crd_form(name: str) -> OpenAPI:
@@ -141,11 +138,3 @@ def _without_foreign_keys(node: OpenAPI) -> OpenAPI:
         else:
             kept[key] = _without_foreign_keys(value) if isinstance(value, dict) else value
     return kept
-
-
-def _load() -> dict[str, OpenAPI]:
-    if not _published:
-        path = f"{kubewire.__path__[0]}/data/definitions-1.36.json"
-        with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
-            _published.update(json.load(file)["definitions"])
-    return _published

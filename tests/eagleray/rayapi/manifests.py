@@ -63,13 +63,13 @@ def _array(node, depth):
 
 
 def _mapping(node, depth):
-    properties, required = node.get("properties", {}), set(node.get("required", ()))
+    properties, required = node.get("properties", {}), sorted(node.get("required", ()))
     if not properties:
         extra = node.get("additionalProperties")
         values = values_of(extra, depth + 1) if isinstance(extra, dict) else ANYTHING
         return st.dictionaries(_TEXTS.filter(bool), values, max_size=2)
     must = {name: values_of(properties[name], depth + 1) for name in required}
-    optional = sorted(set(properties) - required)
+    optional = sorted(set(properties) - set(required))
     if depth > 6 or not optional:
         return st.fixed_dictionaries(must)
 

@@ -97,6 +97,6 @@ def test_the_published_definitions_are_read_only_when_a_field_needs_them():
         "from eagleray.rayapi import kubernetes, schemas\n"
         "schemas.schema_for('ray.io/v1', 'RayCluster')\n"
         "schemas.definition('io.ray.v1.RayClusterSpec')\n"
-        "assert not kubernetes._published\n"
+        "from kubewire import builtin\nassert not builtin._loaded\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
