@@ -36,6 +36,19 @@ def recreate_hash(spec: Object) -> str:
     return _digest(masked)
 
 
+def is_current(stamp: str, spec: Object) -> bool:
+    """Tell whether a stamped hash is still that of the spec.
+
+    `suspend` counts in the hash as it does in the reference, but switching it must not replace Pods, so the hash may
+    be that of the spec with any value of it.
+    """
+    bare = {field: value for field, value in spec.items() if field != "suspend"}
+    return any(
+        stamp == recreate_hash(variant)
+        for variant in (spec, bare, {**bare, "suspend": False}, {**bare, "suspend": True})
+    )
+
+
 def service_hash(spec: Object) -> str:
     """Return the hash with which a RayService tells its clusters apart; `suspend` does not count in it."""
     return _digest(_masked({field: value for field, value in spec.items() if field != "suspend"}))

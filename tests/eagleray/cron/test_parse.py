@@ -127,6 +127,12 @@ def test_a_long_schedule_may_be_right(schedule):
     )
 
 
+def test_a_schedule_has_at_most_4096_characters():
+    parse("* * * * *".ljust(4096))
+    with pytest.raises(InvalidSchedule, match="the schedule has 4097 characters; use at most 4096"):
+        parse("* * * * *".ljust(4097))
+
+
 def test_reading_schedules_does_not_load_what_only_times_and_mistakes_need():
     program = (
         "import sys; from eagleray.cron import parse; parse('0 9 * * MON', 'Asia/Taipei'); parse('@daily'); "

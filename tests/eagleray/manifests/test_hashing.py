@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from eagleray.manifests.hashing import recreate_hash, service_hash
+from eagleray.manifests.hashing import is_current, recreate_hash, service_hash
 from eagleray.rayapi.schemas import schema_for
 from kubewire.schema import apply_defaults, prune
 from kubewire.yamltext import load_all
@@ -95,6 +95,15 @@ def test_it_stays_the_same_when_this_changes(path, value):
 )
 def test_it_changes_with_this(path, value):
     assert recreate_hash(changed(path, value)) != recreate_hash(SPEC)
+
+
+@pytest.mark.case("RC-27")
+@pytest.mark.parametrize("suspend", [None, False, True])
+def test_a_stamp_stays_current_when_suspend_is_set_or_taken_away(suspend):
+    stamp = recreate_hash(changed("suspend", suspend))
+    for now in (None, False, True):
+        assert is_current(stamp, changed("suspend", now))
+    assert not is_current(stamp, changed("rayVersion", "2.53.0"))
 
 
 def test_suspend_does_not_count_for_a_service():

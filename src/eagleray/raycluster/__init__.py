@@ -1,0 +1,1 @@
+"""The RayCluster controller: observe, plan, act."""
