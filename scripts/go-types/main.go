@@ -79,6 +79,14 @@ func main() {
 		answer(types)
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == "protobuf" {
+		printNumbers(types)
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == "marshal" {
+		marshal(scheme, types)
+		return
+	}
 	collector.print()
 }
 
