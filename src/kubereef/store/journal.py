@@ -51,8 +51,7 @@ class SqliteJournal:
     """A journal in a directory of its own, which no other process may use meanwhile."""
 
     def __init__(self, directory: Path) -> None:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lock = _locked(directory / "lock")
+        self._lock = lock_directory(directory)
         try:
             self._database = _opened(directory / "state.db")
         except BaseException:
@@ -98,13 +97,16 @@ def _apply(cursor: sqlite3.Cursor, entry: Entry) -> None:
         )
 
 
-def _locked(path: Path) -> int:
+def lock_directory(directory: Path) -> int:
+    """Make a directory, if need be, that no other process may use until the returned handle is closed."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = directory / "lock"
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
-        raise InUse(f"another process uses {path.parent}; stop it or choose another data directory") from None
+        raise InUse(f"another process uses {directory}; stop it or choose another data directory") from None
     return handle
 
 

@@ -127,13 +127,23 @@ class Store:
         obj["metadata"]["resourceVersion"] = str(revision)
         return self._stage("DELETED", Record(key, revision, encode(obj)), expected)
 
+    def end_watches(self, resource: str | None = None) -> None:
+        """Send all watchers away, or those of one resource; each still gets what has come for it."""
+        ended = list(self._watchers.values()) if resource is None else [self._watchers.get(resource, [])]
+        for watchers in ended:
+            for watcher in list(watchers):
+                watcher.close()
+
+    @property
+    def watcher_count(self) -> int:
+        """How many watchers there are."""
+        return sum(map(len, self._watchers.values()))
+
     async def close(self) -> None:
         """Finish the writes on their way and let go of the journal."""
         while self._committing is not None:
             await asyncio.wait([self._committing])
-        for watchers in list(self._watchers.values()):
-            for watcher in list(watchers):
-                watcher.close()
+        self.end_watches()
         if self._thread is not None:
             self._thread.shutdown()
         if self._journal is not None:

@@ -52,6 +52,16 @@ class Watcher:
         self._queue.clear()
         return changes
 
+    def drain(self) -> list[Change]:
+        """Return the changes that have come, without waiting for any; CutOff if none will come any more."""
+        if self._cut_off or (self._closed and not self._queue):
+            raise CutOff
+        if not self._queue:
+            return []
+        changes = list(self._queue)
+        self._queue.clear()
+        return changes
+
     def close(self) -> None:
         """Take no more changes; whoever waits gets what is left and then nothing."""
         self._closed = True

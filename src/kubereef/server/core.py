@@ -1,0 +1,195 @@
+"""The server: who asks, whether they may, and which verb answers. It knows nothing of sockets."""
+
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from kubereef.kinds.resource import ResourceType, ScalePaths
+from kubereef.server import deleting, listing, patching, watching, writing
+from kubereef.server.answers import Wish, warning_headers
+from kubereef.server.calls import Call, Surroundings
+from kubereef.server.media import MAX_BODY
+from kubereef.server.requests import Request, Response, User, json_response, text_response
+from kubereef.server.routing import Target, target_of
+from kubereef.server.scaling import scale
+from kubereef.server.selection import Selection
+from kubereef.store.errors import Conflict, WriteFailed
+from kubewire import errors
+
+log = logging.getLogger(__name__)
+
+# Anybody can make up a method; only these get a count of their own.
+_COUNTED_VERBS = frozenset(
+    ("create", "delete", "deletecollection", "get", "head", "list", "patch", "post", "put", "update", "watch")
+)
+
+Handler = Callable[[Call], Awaitable[Response]]
+Page = Callable[[Request, Target, User], Response | None]
+
+
+class Gatekeeper(Protocol):
+    """Says who asks, and refuses what they may not do."""
+
+    def authenticate(self, request: Request) -> User: ...
+
+    def authorize(self, user: User, target: Target) -> None: ...
+
+
+class Server:
+    """The API server. `pages` answer paths that name no resource; `subresources` those parts that behave specially."""
+
+    def __init__(self, around: Surroundings, gatekeeper: Gatekeeper) -> None:
+        self.around = around
+        self.gatekeeper = gatekeeper
+        self.pages: list[Page] = []
+        self.subresources: dict[tuple[str, str], Handler] = {}
+        self.scales: dict[str, ScalePaths] = {}
+        # Resources whose creation is an act, such as a review, and leaves no object behind.
+        self.acts: dict[str, Handler] = {}
+        # What has to follow a write of a resource before it is answered.
+        self.consequences: dict[str, Callable[[], Awaitable[None]]] = {}
+        # How many requests were answered, by verb and HTTP code.
+        self.answered: Counter[tuple[str, int]] = Counter()
+
+    async def handle(self, request: Request) -> Response:
+        """Answer a request. Whatever goes wrong is an answer too."""
+        target = target_of(request)
+        response = await self._answer_or_refuse(request, target)
+        if target.is_resource and response.status not in (401, 403):
+            response = self._warned(target, response)
+        verb = target.verb if target.verb in _COUNTED_VERBS else "other"
+        self.answered[(verb, response.status)] += 1
+        return response
+
+    async def _answer_or_refuse(self, request: Request, target: Target) -> Response:
+        try:
+            return await self._answer(request, target)
+        except errors.ApiError as refusal:
+            wait = refusal.retry_after_seconds
+            headers = (("Retry-After", str(wait)),) if wait else ()
+            return json_response(refusal.code, refusal.status(), headers)
+        except Conflict:
+            stale = errors.modified(target.plural, target.name, group=target.group)
+            return json_response(stale.code, stale.status())
+        except WriteFailed as bad:
+            failure = errors.internal_error(str(bad))
+            return json_response(failure.code, failure.status())
+        except Exception:
+            # A fault of ours must not take the connection, let alone the server, with it. Bodies may hold secrets.
+            log.exception("%s %s failed", request.method, request.path)
+            failure = errors.internal_error("the server met an unexpected condition; its log tells more")
+            return json_response(failure.code, failure.status())
+
+    async def _answer(self, request: Request, target: Target) -> Response:
+        if len(request.body) > MAX_BODY:
+            raise errors.request_entity_too_large(f"limit is {MAX_BODY}")
+        user = self.gatekeeper.authenticate(request)
+        self.gatekeeper.authorize(user, target)
+        if not target.is_resource:
+            for page in self.pages:
+                response = page(request, target, user)
+                if response is not None:
+                    return response
+            return text_response(404, "404 page not found\n")
+        if not self.around.registry.has_group_version(target.group, target.version):
+            return text_response(404, "404 page not found\n")
+        resource_type = self._resource_type(target)
+        wish = Wish.of(request, self.around.clock.now().timestamp())
+        call = Call(self.around, request, target, resource_type, user, wish)
+        response = await self._dispatch(call)
+        if target.verb in _WRITES and (follow := self.consequences.get(resource_type.resource)) is not None:
+            await follow()
+        return response
+
+    def _warned(self, target: Target, response: Response) -> Response:
+        """Return an answer with the warning that a deprecated version carries."""
+        found = self.around.registry.find(target.group, target.version, target.plural)
+        if found is None or not found.deprecation:
+            return response
+        return response._replace(headers=(*warning_headers([found.deprecation]), *response.headers))
+
+    def _resource_type(self, target: Target) -> ResourceType:
+        registry = self.around.registry
+        found = registry.find(target.group, target.version, target.plural)
+        if found is None or (target.namespace and not found.namespaced and target.plural != "namespaces"):
+            raise _no_such_resource()
+        return found
+
+    async def _dispatch(self, call: Call) -> Response:
+        target, resource_type = call.target, call.resource_type
+        if target.subresource:
+            return await self._subresource(call)
+        verb = target.verb
+        if verb not in resource_type.verbs or _misplaced(call):
+            raise _not_allowed()
+        if verb == "create" and (act := self.acts.get(resource_type.resource)) is not None:
+            return await act(call)
+        if verb == "get":
+            return listing.get(call.store, resource_type, call.key, call.request, call.wish)
+        if verb in ("list", "watch"):
+            selection = Selection.of(call.request, resource_type, call.namespace)
+            if verb == "list":
+                return listing.list_objects(call.store, selection, call.request, call.wish)
+            return watching.watch(call.store, selection, call.request, call.wish, self.around.entropy)
+        return await _WRITES[verb](call)
+
+    def offers(self, resource_type: ResourceType, subresource: str) -> bool:
+        """Tell whether a part of a resource is served."""
+        return (
+            subresource in ("scale", "status")
+            or subresource in resource_type.behaviour.parts
+            or (resource_type.resource, subresource) in self.subresources
+        )
+
+    async def _subresource(self, call: Call) -> Response:
+        target, resource_type = call.target, call.resource_type
+        part = resource_type.subresources.get(target.subresource)
+        if part is None:
+            raise _no_such_resource()
+        if target.verb not in part.verbs:
+            raise _not_allowed()
+        handler = self.subresources.get((resource_type.resource, target.subresource))
+        if handler is not None:
+            return await handler(call)
+        if target.subresource == "scale":
+            paths = resource_type.scale or self.scales.get(resource_type.resource, ScalePaths())
+            return await scale(call, paths)
+        if target.subresource == "status" or target.subresource in resource_type.behaviour.parts:
+            if target.verb == "get":
+                return listing.get(call.store, resource_type, call.key, call.request, call.wish)
+            return await _WRITES[target.verb](call)
+        raise _no_such_resource()
+
+
+_WRITES: dict[str, Handler] = {
+    "create": writing.create,
+    "update": writing.update,
+    "patch": patching.patch,
+    "delete": deleting.delete,
+    "deletecollection": deleting.delete_collection,
+}
+
+
+def _misplaced(call: Call) -> bool:
+    """Tell whether a verb needs a name or namespace that the path lacks, or has one it cannot use."""
+    target = call.target
+    if target.verb == "create":
+        return (bool(target.name) and call.resource_type.plural != "namespaces") or _lacks_namespace(call)
+    if target.verb in ("update", "patch"):
+        return not target.name or _lacks_namespace(call)
+    return target.verb in ("get", "delete") and _lacks_namespace(call)
+
+
+def _lacks_namespace(call: Call) -> bool:
+    return call.resource_type.namespaced and not call.target.namespace
+
+
+def _no_such_resource() -> errors.NotFound:
+    return errors.NotFound("the server could not find the requested resource", details=errors.Details())
+
+
+def _not_allowed() -> errors.MethodNotAllowed:
+    return errors.MethodNotAllowed(
+        "the server does not allow this method on the requested resource", details=errors.Details()
+    )

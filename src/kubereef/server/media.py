@@ -1,0 +1,159 @@
+"""Which form a body has and which form an answer should have."""
+
+from typing import NamedTuple
+
+from kubereef.server.badjson import complaint, without_half_characters
+from kubereef.server.requests import Request
+from kubereef.store.records import encode
+from kubewire import errors
+from kubewire.jsonpatch import is_deeper_than
+
+JSON = "application/json"
+YAML = "application/yaml"
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
+_OFFERED = (JSON, YAML, _PROTOBUF)
+
+MAX_BODY = 3 * 1024 * 1024
+MAX_DEPTH = 500
+
+_SHAPES = frozenset(("Table", "PartialObjectMetadata", "PartialObjectMetadataList"))
+
+
+class Form(NamedTuple):
+    """How an answer is written, and whether it is the object itself or a summary of it."""
+
+    media_type: str = JSON
+    shape: str = ""
+    pretty: bool = False
+
+
+class Body(NamedTuple):
+    """A decoded body, and the keys that it gives twice."""
+
+    value: object
+    duplicates: tuple[str, ...] = ()
+
+
+def accepted_form(request: Request, *, shapes: bool = True) -> Form:
+    """Return the first form of the Accept header that can be had."""
+    pretty = request.flag("pretty")
+    is_known = False
+    for wanted in request.headers.get("accept", "*/*").split(","):
+        media_type, *pairs = (part.strip() for part in wanted.split(";"))
+        parameters = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+        if media_type in ("*/*", "application/*", ""):
+            media_type = JSON
+        if media_type not in (JSON, YAML):
+            continue
+        is_known = True
+        shape = parameters.get("as", "")
+        if not shape:
+            return Form(media_type, "", pretty)
+        fits = parameters.get("g", "meta.k8s.io") == "meta.k8s.io" and parameters.get("v", "v1") == "v1"
+        if shapes and shape in _SHAPES and fits:
+            return Form(media_type, shape, pretty)
+    if is_known:
+        raise errors.NotAcceptable(f"only the following media types are accepted: {', '.join(_OFFERED)}")
+    raise errors.NotAcceptable(
+        f"406: Not Acceptable\n\nAvailable representations: {', '.join(_OFFERED)}", details=errors.Details()
+    )
+
+
+def written(value: object, form: Form) -> bytes:
+    """Return a value in the form's media type."""
+    if form.media_type == YAML:
+        import yaml  # few clients ask for it
+
+        return yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True).encode()
+    data = encode(value)
+    return prettied(data) if form.pretty else data
+
+
+def prettied(data: bytes) -> bytes:
+    import msgspec
+
+    return msgspec.json.format(data, indent=2) + b"\n"
+
+
+def content_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def decoded(request: Request) -> Body:
+    """Return the body of a request that carries an object; its content type decides how it is read."""
+    media_type = content_type(request)
+    if media_type in ("", JSON):
+        return decoded_json(request.body)
+    if media_type == YAML:
+        return _decoded_yaml(request.body)
+    if media_type == _PROTOBUF:
+        return _decoded_protobuf(request.body)
+    raise errors.unsupported_media_type(_OFFERED)
+
+
+def decoded_json(raw: bytes) -> Body:
+    """Return the value of JSON text, noting keys that come twice; ValueError in Go's words if it is none."""
+    import json
+
+    twice: list[str] = []
+
+    def pairs(entries: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(entries)
+        if len(found) != len(entries):
+            seen: set[str] = set()
+            for key, _ in entries:
+                if key in seen:
+                    twice.append(key)
+                seen.add(key)
+        return found
+
+    def refuse(constant: str) -> object:
+        raise ValueError(f"invalid character '{constant[0]}' looking for beginning of value")
+
+    text = raw.decode(errors="replace")  # as Go does with bytes that are no UTF-8
+    if r"\u" in text:
+        text = without_half_characters(text)
+    try:
+        value = json.loads(text, object_pairs_hook=pairs, parse_constant=refuse)
+    except RecursionError:
+        raise ValueError("exceeded max depth") from None
+    except ValueError as bad:
+        raise ValueError(complaint(text, bad)) from None
+    if is_deeper_than(value, MAX_DEPTH):
+        raise ValueError("exceeded max depth")
+    return Body(value, tuple(_paths_of(raw, twice)) if twice else ())
+
+
+def _decoded_protobuf(raw: bytes) -> Body:
+    from kubewire import protobuf
+
+    try:
+        value = protobuf.decode(raw)
+    except protobuf.Malformed as bad:
+        raise errors.bad_request(str(bad)) from None
+    if is_deeper_than(value, MAX_DEPTH):
+        raise errors.bad_request("exceeded max depth")
+    return Body(value)
+
+
+def _decoded_yaml(raw: bytes) -> Body:
+    from kubewire.paths import show
+    from kubewire.yamltext import decode, load_all
+
+    documents = list(load_all(decode(raw)))
+    if not documents:
+        return Body(None)
+    return Body(documents[0].value, tuple(show(twice.path) for twice in documents[0].duplicates))
+
+
+def _paths_of(raw: bytes, keys: list[str]) -> list[str]:
+    """Return the full paths of keys given twice; the slower reader knows them, the quick one only the keys."""
+    from kubewire.paths import show
+    from kubewire.yamltext import YamlError
+    from kubewire.yamltext.builder import documents
+
+    try:
+        (document,) = documents(raw.decode().replace("\t", " "))
+    except (YamlError, ValueError):
+        return keys  # JSON that YAML cannot follow: the bare keys must do
+    return [show(twice.path) for twice in document.duplicates]

@@ -1,0 +1,98 @@
+"""The options that writes take in their query or body."""
+
+from typing import NamedTuple
+
+from kubereef.kinds.resource import Object
+from kubereef.server.listing import number
+from kubereef.server.media import decoded
+from kubereef.server.requests import Request
+from kubewire import errors, fielderrors
+from kubewire.fielderrors import FieldError
+
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+_POLICIES = ("Foreground", "Background", "Orphan")
+
+
+class WriteOptions(NamedTuple):
+    """Options of create, update and patch."""
+
+    dry_run: bool
+    validation: str  # Ignore, Warn or Strict
+
+    @classmethod
+    def of(cls, request: Request, kind: str) -> "WriteOptions":
+        problems = _dry_run_problems(request)
+        validation = request.parameter("fieldValidation")
+        if validation not in _VALIDATIONS:
+            problems.append(fielderrors.not_supported(("fieldValidation",), validation, _VALIDATIONS))
+        if problems:
+            raise errors.invalid(kind, "", problems, group="meta.k8s.io")
+        return cls("dryRun" in request.query, validation or "Warn")
+
+
+class DeleteOptions(NamedTuple):
+    """Options of delete and deletecollection."""
+
+    dry_run: bool = False
+    grace: int | None = None
+    propagation: str = ""
+    orphan: bool | None = None
+    uid: str = ""
+    resource_version: str = ""
+
+    @classmethod
+    def of(cls, request: Request) -> "DeleteOptions":
+        body = _options_body(request)
+        problems = _dry_run_problems(request)
+        preconditions = body.get("preconditions") or {}
+        if not isinstance(preconditions, dict):
+            raise errors.bad_request("preconditions must be an object")
+        dry_run = "dryRun" in request.query or bool(body.get("dryRun"))
+        grace = number(request, "gracePeriodSeconds") if not body else body.get("gracePeriodSeconds")
+        propagation = (
+            request.parameter("propagationPolicy") if not body else body.get("propagationPolicy")
+        ) or ""
+        orphan = body.get("orphanDependents")
+        if not body and "orphanDependents" in request.query:
+            orphan = request.flag("orphanDependents")
+        at = ("propagationPolicy",)
+        if propagation and orphan is not None:
+            detail = "orphanDependents and deletionPropagation cannot be both set"
+            problems.append(fielderrors.invalid(at, propagation, detail))
+        if propagation and propagation not in _POLICIES:
+            problems.append(fielderrors.not_supported(at, propagation, (*_POLICIES, "nil")))
+        if problems:
+            raise errors.invalid("DeleteOptions", "", problems, group="meta.k8s.io")
+        return cls(
+            dry_run,
+            grace,
+            propagation,
+            orphan,
+            str(preconditions.get("uid") or ""),
+            str(preconditions.get("resourceVersion") or ""),
+        )
+
+
+def _options_body(request: Request) -> Object:
+    if not request.body:
+        return {}
+    try:
+        body = decoded(request).value
+    except ValueError:
+        message = "couldn't get version/kind; json parse error: unexpected end of JSON input"
+        raise errors.bad_request(message) from None
+    if not isinstance(body, dict):
+        raise errors.bad_request("couldn't get version/kind; json parse error: not an object")
+    kind, version = body.get("kind") or "DeleteOptions", body.get("apiVersion") or "v1"
+    if kind != "DeleteOptions":
+        raise errors.bad_request(
+            f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        )
+    return body
+
+
+def _dry_run_problems(request: Request) -> list[FieldError]:
+    values = request.query.get("dryRun", ["All"])
+    if values == ["All"]:
+        return []
+    return [fielderrors.not_supported(("dryRun",), values, ("All",))]

@@ -1,0 +1,116 @@
+"""The scale subresource: the size of something, apart from what it is."""
+
+from typing import Any
+
+from kubereef.kinds.resource import Object, ResourceType, ScalePaths
+from kubereef.server.answers import object_response
+from kubereef.server.calls import Call
+from kubereef.server.incoming import check_kind, incoming_object
+from kubereef.server.media import content_type, decoded_json
+from kubereef.server.options import WriteOptions
+from kubereef.server.requests import Response
+from kubereef.server.writing import check_name, check_version, missing, replace_object
+from kubereef.store.records import Record, encode
+from kubewire import errors, fielderrors, jsonpatch, mergepatch
+from kubewire.selectors import LabelSelector
+
+SCALE = ResourceType(
+    group="autoscaling",
+    version="v1",
+    kind="Scale",
+    plural="scales",
+    singular="scale",
+    namespaced=True,
+    verbs=frozenset(),
+)
+
+
+async def scale(call: Call, paths: ScalePaths) -> Response:
+    """Answer get, update and patch of a scale."""
+    record = call.store.latest(call.key)
+    if record is None:
+        raise missing(call.resource_type, call.target.name)
+    if call.target.verb == "get":
+        return _answer(call, record, paths)
+    options = WriteOptions.of(call.request, "UpdateOptions")
+    obj = call.resource_type.from_stored(record.object())
+    wanted = _wanted(call, obj, paths, options)
+    replicas = (wanted.get("spec") or {}).get("replicas")
+    if replicas is None:
+        if paths.is_explicit and _at(obj, paths.spec) is None:
+            raise errors.bad_request(f'the spec replicas field "{_written(paths.spec)}" cannot be empty')
+        replicas = 0
+    # A custom resource's own validation says what its size may be.
+    if not isinstance(replicas, int) or (replicas < 0 and not paths.is_explicit):
+        problem = fielderrors.invalid(("spec", "replicas"), replicas, "must be greater than or equal to 0")
+        raise errors.invalid("Scale", call.target.name, [problem], group="autoscaling")
+    check_version(call.resource_type, wanted, obj)
+    _put(obj, paths.spec, replicas)
+    main = call._replace(target=call.target._replace(subresource=""))
+    await replace_object(main, record, obj, options, [])
+    written = call.store.latest(call.key)
+    if options.dry_run or written is None:
+        written = Record(record.key, record.revision, encode(obj))
+    return _answer(call, written, paths)
+
+
+def _wanted(call: Call, obj: Object, paths: ScalePaths, options: WriteOptions) -> Object:
+    if call.target.verb == "update":
+        given, _ = incoming_object(call.request, SCALE, options.validation)
+        check_name(call, given)
+        return given
+    before = {"apiVersion": SCALE.api_version, "kind": SCALE.kind, **scale_of(obj, paths)}
+    wanted: Any
+    try:
+        body = decoded_json(call.request.body).value
+        if content_type(call.request) == "application/json-patch+json":
+            wanted = jsonpatch.apply(before, jsonpatch.parse(body))
+        else:
+            wanted = mergepatch.apply(before, mergepatch.parse(body))
+    except ValueError as bad:
+        raise errors.bad_request(str(bad)) from None
+    if not isinstance(wanted, dict):
+        raise errors.bad_request("the patch leaves no object")
+    check_kind(SCALE, wanted)
+    return wanted
+
+
+def scale_of(obj: Object, paths: ScalePaths) -> Object:
+    """Return the scale of an object."""
+    metadata = obj["metadata"]
+    fields = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    selector = _at(obj, paths.selector) if paths.selector else None
+    if isinstance(selector, dict):
+        selector = str(LabelSelector.of(selector))
+    status: Object = {"replicas": _at(obj, paths.status) or 0}
+    if selector:
+        status["selector"] = selector
+    return {
+        "metadata": {field: metadata[field] for field in fields if field in metadata},
+        "spec": {"replicas": replicas} if (replicas := _at(obj, paths.spec)) else {},
+        "status": status,
+    }
+
+
+def _answer(call: Call, record: Record, paths: ScalePaths) -> Response:
+    obj = call.resource_type.from_stored(record.object())
+    if paths.is_explicit and _at(obj, paths.spec) is None:
+        raise errors.internal_error(f'the spec replicas field "{_written(paths.spec)}" does not exist')
+    return object_response(SCALE, encode(scale_of(obj, paths)), call.wish)
+
+
+def _written(path: tuple[str, ...]) -> str:
+    return f".{'.'.join(path)}"
+
+
+def _at(obj: Object, path: tuple[str, ...]) -> object:
+    value: object = obj
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
+
+
+def _put(obj: Object, path: tuple[str, ...], value: object) -> None:
+    for step in path[:-1]:
+        obj = obj.setdefault(step, {})
+    obj[path[-1]] = value
