@@ -1,0 +1,1 @@
+"""Nodes: where Pods run. They reach the cluster through the Kubernetes API alone."""
