@@ -1,0 +1,187 @@
+"""The way to an API server over HTTPS: one pool of connections, credentials that change, proxies."""
+
+import logging
+import os
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+from yarl import URL
+
+from eagleray.kube.access import Access, ConfigError, Identity, Pair
+from eagleray.kube.requests import Request
+from eagleray.kube.transport import Answer, AnswerLost, NotSent, Stream, nothing
+
+log = logging.getLogger(__name__)
+
+_CONNECTIONS = 256
+_CONNECT_SECONDS = 10.0
+# Where the connection was never made: the request has not left.
+_NOT_CONNECTED = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ClientHttpProxyError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.InvalidURL,
+)
+
+
+class HttpTransport:
+    """Carries requests over HTTPS. A token that is refused is replaced by a newer one, if there is one."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._host = urlsplit(access.server).netloc.rpartition("@")[2]
+        self._proxy = access.proxy or _usual_proxy(access.server)
+        self._session: aiohttp.ClientSession | None = None
+        self._tls: tuple[tuple[bytes, Pair | None], ssl.SSLContext] | None = None
+
+    @property
+    def host(self) -> str:
+        return self._host
+
+    async def send(self, request: Request) -> Answer:
+        async with self._respond(request) as (response, headers):
+            return Answer(response.status, await response.read(), headers)
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[Stream]:
+        async with self._respond(request) as (response, headers):
+            answer = Answer(response.status, headers=headers)
+            if answer.is_success:
+                yield Stream(answer, _chunks(response, request))
+            else:
+                yield Stream(answer._replace(body=await response.read()), nothing())
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    @asynccontextmanager
+    async def _respond(
+        self, request: Request
+    ) -> AsyncIterator[tuple[aiohttp.ClientResponse, Mapping[str, str]]]:
+        """Give the response to a request; failures on the way are told as a TransportError."""
+        with _told_as_transport_errors(request):
+            response = await self._open(request)
+            try:
+                yield response, {name.lower(): value for name, value in response.headers.items()}
+            finally:
+                response.release()
+
+    async def _open(self, request: Request) -> aiohttp.ClientResponse:
+        """Send a request as whoever we are now; if that is refused, once more as whoever we are by then.
+
+        Nothing has been done for a stranger, so that sending it twice is safe for every request.
+        """
+        credentials = self._access.credentials
+        identity = await credentials.current()
+        response = await self._send_as(identity, request)
+        if response.status == 401 and credentials.refused(identity):
+            response.release()
+            response = await self._send_as(await credentials.current(), request)
+        return response
+
+    async def _send_as(self, identity: Identity, request: Request) -> aiohttp.ClientResponse:
+        access = self._access
+        return await self._pool().request(
+            request.method,
+            URL(f"{access.server}{request.target}", encoded=True),
+            headers=[*request.headers, *identity.headers, *access.impersonation.headers],
+            data=request.body or None,
+            ssl=self._context(identity.pair),
+            server_hostname=access.server_name or None,
+            proxy=self._proxy or None,
+            allow_redirects=False,
+        )
+
+    def _pool(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=_CONNECTIONS),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+            # aiohttp sends PUT and DELETE again by itself when a connection breaks; only the client knows what is safe.
+            self._session._retry_connection = False  # noqa: SLF001 - there is no public way to say so
+        return self._session
+
+    def _context(self, pair: Pair | None) -> ssl.SSLContext:
+        """Return the settings of TLS; renewed certificates make new ones, and with them new connections."""
+        authority = self._access.authority.read() if self._access.authority is not None else b""
+        wanted = (authority, pair)
+        if self._tls is not None and self._tls[0] == wanted:
+            return self._tls[1]
+        try:
+            self._tls = (wanted, tls_context(authority, pair, insecure=self._access.insecure))
+        except ConfigError as bad:
+            if self._tls is None:
+                raise
+            # Files are renewed one after the other; in between they do not fit together.
+            log.warning("%s: renewed certificates cannot be used yet: %s", self._host, bad)
+        return self._tls[1]
+
+
+def tls_context(
+    authority: bytes = b"", pair: Pair | None = None, *, insecure: bool = False
+) -> ssl.SSLContext:
+    """Return settings that trust an authority (PEM; the machine's own ones if empty) and show a certificate."""
+    try:
+        context = ssl.create_default_context(cadata=authority.decode("ascii") if authority else None)
+    except (ssl.SSLError, UnicodeDecodeError) as bad:
+        raise ConfigError(f"certificate-authority: this is no certificate in PEM form ({bad})") from bad
+    # Newer Pythons refuse certificates that lack what clusters' own authorities have never put in.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if pair is not None:
+        _load_pair(context, pair)
+    return context
+
+
+def _load_pair(context: ssl.SSLContext, pair: Pair) -> None:
+    """Load a certificate and its key, which Python can do from files only; this one is never on a disk."""
+    descriptor = os.memfd_create("client certificate")
+    try:
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            file.write(pair.certificate + b"\n" + pair.key)
+        # An empty password keeps OpenSSL from asking for one on a terminal.
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")
+    except ssl.SSLError as bad:
+        raise ConfigError(f"client-certificate, client-key: they cannot be used together ({bad})") from bad
+    finally:
+        os.close(descriptor)
+
+
+def _usual_proxy(server: str) -> str:
+    """Return the proxy that the environment asks for (HTTPS_PROXY, NO_PROXY)."""
+    parts = urlsplit(server)
+    if proxy_bypass(parts.hostname or ""):
+        return ""
+    return getproxies().get(parts.scheme, "")
+
+
+class _told_as_transport_errors:  # noqa: N801 - reads as the statement that it is
+    """Tell what goes wrong on the way by whether the request can have arrived."""
+
+    def __init__(self, request: Request) -> None:
+        self._what = f"{request.method} {request.path}"
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, failure: BaseException | None, _trace: object) -> None:
+        if isinstance(failure, _NOT_CONNECTED):
+            raise NotSent(f"{self._what}: {failure}") from failure
+        if isinstance(failure, (aiohttp.ClientError, OSError)):
+            raise AnswerLost(f"{self._what}: {str(failure) or type(failure).__name__}") from failure
+
+
+async def _chunks(response: aiohttp.ClientResponse, request: Request) -> AsyncIterator[bytes]:
+    with _told_as_transport_errors(request):
+        async for chunk in response.content.iter_any():
+            yield chunk
