@@ -4,6 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MAKEFLAGS += --no-print-directory
+# Two at a time, a file never split, because files share servers.
+PYTEST := --numprocesses=2 --dist=loadfile --quiet
+# Tiers that start processes and kill them, or drive foreign clients.
+HEAVY := tests/reef tests/kubereef/durability
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-quick check fix generate lock bench clean
@@ -18,10 +22,10 @@ run: $(READY) ## validate the examples (the embedded cluster will run them)
 	@$(BIN)/eagleray validate examples
 
 test: check ## all checks, then all tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(PYTEST)
 
 test-quick: check ## the checks and the tests without the heavy tiers
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(PYTEST) $(HEAVY:%=--ignore=%)
 
 check: $(READY) ## lint, types, import contracts, generated files, acceptance cases
 	@$(BIN)/ruff format --check --quiet . || { echo "formatting differs: make fix"; exit 1; }
