@@ -76,7 +76,7 @@ async def _over_https(place: Path) -> list[Figure]:
         made = await rate(reef, (("POST", MAPS, _config_map(number)) for number in range(REQUESTS)))
         read = await rate(reef, (("GET", f"{MAPS}/c{number}", b"") for number in range(REQUESTS)))
         figures += [
-            _of_echo("ConfigMap creates, 16 connections", made, posts, 0.2),
+            _of_echo("ConfigMap creates, 16 connections", made, posts, 0.1),
             _of_echo("ConfigMap gets, 16 connections", read, gets, 0.3),
             await _watchers(reef),
         ]

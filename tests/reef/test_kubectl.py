@@ -140,6 +140,12 @@ def test_apply_creates_changes_and_removes_fields(kubectl):
     assert kubectl.read("cm", "conf")["data"] == {"a": "3", "other": "x"}
 
 
+def test_a_list_is_applied_item_by_item(kubectl):
+    second = {**CONFIG, "metadata": {"name": "second"}}
+    listed = {"apiVersion": "v1", "kind": "List", "items": [CONFIG, second]}
+    assert kubectl("apply", "-f", "-", given=listed) == "configmap/conf created\nconfigmap/second created\n"
+
+
 def test_apply_refuses_a_misspelled_field(kubectl):
     assert 'unknown field "dota"' in kubectl("apply", "-f", "-", given={**CONFIG, "dota": {}}, code=1)
 

@@ -4,6 +4,7 @@ import hashlib
 from typing import Any
 
 from kubereef.kinds.resource import ResourceType
+from kubereef.server import openapi_protobuf
 from kubereef.server.core import Server
 from kubereef.server.media import JSON
 from kubereef.server.openapi_paths import paths_of
@@ -14,6 +15,8 @@ from kubereef.store.records import encode
 from kubewire import errors
 
 _INFO = {"title": "Kubernetes", "version": "v1.36.3"}
+# The older document in its other form, among the documents that were made.
+_PROTOBUF = "openapi/v2 in protobuf"
 _BEARER = {
     "type": "apiKey",
     "description": "Bearer Token authentication",
@@ -41,7 +44,9 @@ class OpenApi:
             return None
         if request.method not in ("GET", "HEAD"):
             return text_response(405, "405: Method Not Allowed")
-        _check_accepted(request)
+        in_protobuf = path == "/openapi/v2" and openapi_protobuf.is_wanted(request)
+        if not in_protobuf:
+            _check_accepted(request)
         self._gather()
         if path == "/openapi/v3":
             return json_response(200, {"paths": {name: self._entry(name) for name in self._groups}})
@@ -49,9 +54,13 @@ class OpenApi:
         if name and name not in self._groups:
             return None
         tag = self._hashes[name] if name else self._hash_of_all()
+        if in_protobuf:
+            tag += "-PB"  # another text of the same facts
         headers = (("ETag", f'"{tag}"'), ("Vary", "Accept"))
         if request.headers.get("if-none-match") == f'"{tag}"':
             return Response(304, headers=headers)
+        if in_protobuf:
+            return Response(200, self._in_protobuf(tag), openapi_protobuf.MEDIA_TYPE, headers)
         return Response(200, self._document(name, tag), JSON, headers)
 
     def _forget(self) -> None:
@@ -79,6 +88,13 @@ class OpenApi:
         if made is None or made[0] != tag:
             document = self._v3(self._groups[name]) if name else self._v2()
             made = self._made[name] = (tag, encode(document))
+        return made[1]
+
+    def _in_protobuf(self, tag: str) -> bytes:
+        made = self._made.get(_PROTOBUF)
+        if made is None or made[0] != tag:
+            paths = paths_of(list(self._registry), self._server.offers)
+            made = self._made[_PROTOBUF] = (tag, openapi_protobuf.document(_INFO, paths))
         return made[1]
 
     def _v3(self, types: list[ResourceType]) -> dict[str, Any]:

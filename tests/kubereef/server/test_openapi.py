@@ -114,10 +114,27 @@ async def test_the_older_document_holds_every_kind_in_simpler_words(client):
     assert set(_references(document)) <= known
 
 
-@pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3", "/openapi/v3/api/v1"])
-async def test_protobuf_is_refused_so_that_clients_ask_again(client, path):
-    accept = {"accept": "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}
-    assert (await client.send("GET", path, None, accept)).status == 406
+PROTOBUF = {"accept": "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}
+
+
+@pytest.mark.parametrize("path", ["/openapi/v3", "/openapi/v3/api/v1"])
+async def test_protobuf_is_refused_where_clients_take_json_too(client, path):
+    assert (await client.send("GET", path, None, PROTOBUF)).status == 406
+
+
+async def test_the_older_document_comes_in_protobuf_for_kubectl_and_follows_what_is_served(client):
+    response = await client.send("GET", "/openapi/v2", None, PROTOBUF)
+    assert response.status == 200
+    assert response.content_type.endswith("+protobuf")
+    assert response.body.startswith(b"\x0a\x032.0")
+    assert b"/api/v1/namespaces/{namespace}/pods" in response.body
+    assert b"fieldValidation" in response.body
+    assert b"/apis/example.com/v1/" in response.body
+    known = {**PROTOBUF, "if-none-match": dict(response.headers)["ETag"]}
+    assert (await client.send("GET", "/openapi/v2", None, known)).status == 304
+    await client.delete(f"{DEFINITIONS}/boxes.example.com")
+    after = await client.send("GET", "/openapi/v2", None, PROTOBUF)
+    assert b"/apis/example.com/v1/" not in after.body
 
 
 async def test_a_group_that_is_gone_has_no_document(client):
