@@ -9,6 +9,7 @@ from eagleray.rayapi.problems import Problem, quoted
 from eagleray.rayapi.rules import ValidationConfig, problems_of
 from eagleray.rayapi.schemaproblems import BLOCKING_RULES, schema_problem
 from eagleray.rayapi.schemas import definition, openapi_of, schema_for
+from kubewire.objects import copied
 from kubewire.schema import apply_defaults, prune, validate
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def validate_object(obj: object, config: ValidationConfig) -> Verdict:
         return Verdict([version], rules_checked=False)
     problems = [*_deprecation(version), *metadata_problems(obj.get("metadata"))]
     schema = schema_for(version.api_version, version.kind)
-    filled = cast("dict[str, object]", _copied(obj))
+    filled = cast("dict[str, object]", copied(obj))
     problems += [_unknown_field(version, path) for path in prune(schema, filled)]
     apply_defaults(schema, filled)
     errors = [error for error in validate(schema, filled) if error.path]
@@ -111,11 +112,3 @@ def _suggestion(name: str, known: list[str]) -> str:
     by_lower = {candidate.lower(): candidate for candidate in known}
     found = difflib.get_close_matches(name.lower(), list(by_lower), 1)
     return f"did you mean {by_lower[found[0]]}?" if found else ""
-
-
-def _copied(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _copied(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_copied(item) for item in value]
-    return value

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kubewire.objects import copied
 from kubewire.schema.nodes import MAX_DEPTH, TooDeep
-from kubewire.schema.values import copied
 
 if TYPE_CHECKING:
     from kubewire.schema.nodes import Schema

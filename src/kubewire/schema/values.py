@@ -63,12 +63,3 @@ def frozen(value: object, depth: int = 0) -> object:
     if isinstance(value, (list, tuple)):
         return tuple(frozen(item, depth + 1) for item in value)
     return type(value), value
-
-
-def copied(value: object) -> object:
-    """Return a deep copy of a JSON value that comes from a schema."""
-    if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [copied(item) for item in value]
-    return value

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import yaml
 
+from kubewire.objects import copied
 from kubewire.yamltext.events import (
     MAX_DEPTH,
     MAX_VALUES,
@@ -111,12 +112,4 @@ class _Builder:
         self._left -= size
         if self._left < 0:
             raise error_at(event, f"the aliases stand for more than {MAX_VALUES} values; write fewer of them")
-        return _copy(value)
-
-
-def _copy(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _copy(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_copy(item) for item in value]
-    return value
+        return copied(value)
