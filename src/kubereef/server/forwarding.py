@@ -15,6 +15,7 @@ from kubereef.server.core import Handler, Server
 from kubereef.server.lines import Line, Lines, Unreachable
 from kubereef.server.listing import number
 from kubereef.server.requests import Request, Response
+from kubereef.server.tunnels import Tunnel, opened
 from kubereef.store.records import Key
 from kubewire import errors, fielderrors
 from kubewire.fielderrors import FieldError
@@ -99,24 +100,30 @@ class Forwarding:
         return Response(200, b"", "text/plain", stream=_relayed(answer))
 
     async def stream_to_container(self, call: Call) -> Response:
-        """Refuse what needs a connection that both sides write to, after the checks that Kubernetes makes."""
+        """Join a client and a kubelet by a connection that both write to: exec, attach and port-forward."""
         pod = _found(call, call.target.name)
-        if call.target.subresource != "portforward":
-            _container(pod, call.request.parameter("container"))
+        part = call.target.subresource
+        container = "" if part == "portforward" else _container(pod, call.request.parameter("container"))
         node_name = (pod.get("spec") or {}).get("nodeName")
         if not node_name:
             raise errors.bad_request(f"pod {call.target.name} does not have a host assigned")
         try:
-            self._lines.to_node(_node(call, node_name))
+            line = self._lines.to_node(_node(call, node_name))
         except Unreachable as bad:
             raise errors.ApiError(_reason(bad)) from None
         if "upgrade" not in call.request.headers:
             raise errors.bad_request("Upgrade request required")
-        raise errors.ApiError(
-            f"pods/{call.target.subresource} is not available: this server does not carry upgraded connections",
-            code=501,
-            reason="NotImplemented",
-        )
+        path = _kubelet_path(part, pod["metadata"], container, call.request)
+        headers = [
+            (name, value) for name in call.request.headers for value in call.request.header_values(name)
+        ]
+        try:
+            answer = await opened(line, call.request.method, path, headers)
+        except (OSError, TimeoutError, EOFError) as bad:
+            raise errors.ApiError(_reason(bad)) from None
+        if isinstance(answer, Tunnel):
+            return Response(101, tunnel=answer)
+        raise _refusal(call, answer.status, answer.text)
 
     async def pod_proxy(self, call: Call) -> Response:
         """Hand a request to a port of a Pod."""
@@ -198,12 +205,33 @@ async def _kubelet_error(call: Call, answer: aiohttp.ClientResponse) -> errors.A
         text = ""
     finally:
         answer.close()
-    if answer.status == 404:
+    return _refusal(call, answer.status, text)
+
+
+def _refusal(call: Call, status: int, text: str) -> errors.ApiError:
+    """Return a kubelet's refusal as the API server passes it on."""
+    if status == 404:
         return errors.not_found("pods", call.target.name)
-    if answer.status == 400:
+    if status == 400:
         return errors.bad_request(text or "the node refused the request")
-    because = text or f"the node answered with the status {answer.status}"
-    return errors.ApiError(because, code=max(answer.status, 500))
+    because = text or f"the node answered with the status {status}"
+    return errors.ApiError(because, code=max(status, 500))
+
+
+# What a client calls the streams of a container, and what a kubelet calls them.
+_STREAMS = (("stdin", "input"), ("stdout", "output"), ("stderr", "error"), ("tty", "tty"))
+
+
+def _kubelet_path(part: str, metadata: Object, container: str, request: Request) -> str:
+    """Return the path of a kubelet's own API for a part of a Pod."""
+    place = f"{metadata['namespace']}/{metadata['name']}"
+    if part == "portforward":
+        options = [("port", port) for ports in request.query.get("ports", ()) for port in ports.split(",")]
+        return f"/portForward/{place}?{urlencode(options)}"
+    options = [(theirs, "1") for ours, theirs in _STREAMS if request.flag(ours)]
+    if part == "exec":
+        options += [("command", word) for word in request.query.get("command", ())]
+    return f"/{part}/{place}/{escaped(container)}?{urlencode(options)}"
 
 
 def _reason(bad: BaseException) -> str:

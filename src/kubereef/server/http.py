@@ -17,6 +17,7 @@ from kubereef.server.core import Server
 from kubereef.server.media import MAX_BODY
 from kubereef.server.peers import Peer, peer_of
 from kubereef.server.requests import Request, Response, json_response
+from kubereef.server.tunnels import Incoming, Outgoing, Tunnel
 from kubewire import errors
 from kubewire.sources import Clock
 
@@ -124,6 +125,8 @@ class HttpsServer:
             response.force_close()
             return response
         answer = await self._server.handle(request)
+        if answer.tunnel is not None:
+            return await self._tunnelled(http, answer.tunnel)
         if answer.stream is not None:
             return await self._streamed(http, answer, answer.stream)
         return await self._sent(http, answer, accepts_gzip=accepts_gzip)
@@ -201,6 +204,20 @@ class HttpsServer:
             await stream.aclose()  # type: ignore[attr-defined]  # our streams are generators
         return response
 
+    async def _tunnelled(self, http: web.BaseRequest, tunnel: Tunnel) -> web.StreamResponse:
+        """Take the connection out of HTTP and carry its bytes until either side ends."""
+        transport, protocol = http.transport, http.protocol
+        if transport is None or not isinstance(transport, asyncio.Transport):
+            await tunnel.close()
+            raise ConnectionResetError("the client has gone")
+        incoming = Incoming(transport)
+        # The way by which aiohttp's own WebSockets get at the bytes that follow an upgrade.
+        protocol.set_parser(incoming)  # type: ignore[arg-type]  # it only feeds
+        protocol.keep_alive(False)
+        transport.write(tunnel.head)
+        await tunnel.carry(incoming, Outgoing(transport, protocol._drain_helper))  # noqa: SLF001 - as its writers do
+        return _Taken()
+
     async def _write(
         self, http: web.BaseRequest, response: web.StreamResponse, data: bytes | memoryview
     ) -> None:
@@ -212,6 +229,16 @@ class HttpsServer:
             if http.transport is not None:
                 http.transport.abort()
             raise ConnectionResetError("the client reads too slowly") from None
+
+
+class _Taken(web.StreamResponse):
+    """Stands for the answer on a connection that has been taken out of HTTP: nothing more is written."""
+
+    async def prepare(self, _request: web.BaseRequest) -> None:
+        return None
+
+    async def write_eof(self, _data: bytes = b"") -> None:
+        return None
 
 
 def _split(raw: str) -> tuple[str, dict[str, list[str]]]:

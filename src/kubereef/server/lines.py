@@ -22,6 +22,8 @@ class Line(NamedTuple):
 
     session: aiohttp.ClientSession
     url: str
+    # For connections that are more than requests and answers.
+    tls: ssl.SSLContext | None = None
 
 
 class Lines(Protocol):
@@ -57,7 +59,7 @@ class DirectLines:
         port = port or endpoint.get("Port") or _KUBELET_PORT
         if self._to_nodes is None:
             self._to_nodes = _session(self._kubelet_tls)
-        return Line(self._to_nodes, f"https://{_host(address)}:{port}")
+        return Line(self._to_nodes, f"https://{_host(address)}:{port}", self._kubelet_tls)
 
     def to_address(self, scheme: str, address: str, port: int) -> Line:
         if self._to_pods is None:

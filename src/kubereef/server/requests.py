@@ -1,9 +1,12 @@
 """What comes in and what goes out, whatever carries it."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kubereef.store.records import encode
+
+if TYPE_CHECKING:
+    from kubereef.server.tunnels import Tunnel
 
 
 class User(NamedTuple):
@@ -55,13 +58,14 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
-    """One answer: a body, or a stream of chunks that ends when it likes."""
+    """One answer: a body, a stream of chunks that ends when it likes, or a connection that both sides write to."""
 
     status: int
     body: bytes = b""
     content_type: str = "application/json"
     headers: tuple[tuple[str, str], ...] = ()
     stream: AsyncIterator[bytes] | None = None
+    tunnel: "Tunnel | None" = None
 
 
 def json_response(status: int, value: object, headers: tuple[tuple[str, str], ...] = ()) -> Response:

@@ -201,13 +201,6 @@ async def test_a_kubelet_that_is_not_there_is_an_error_of_the_server(cluster, ba
     assert "127.0.0.1:1" in message
 
 
-@pytest.mark.parametrize("part", ["exec", "attach", "portforward"])
-async def test_what_needs_an_upgraded_connection_is_refused_clearly(cluster, part):
-    status, message = await refused(cluster, f"{CORE}/pods/p/{part}", upgrade="websocket")
-    assert status == 501
-    assert f"pods/{part} is not available" in message
-
-
 @pytest.mark.parametrize(
     ("answered", "status", "message"),
     [
