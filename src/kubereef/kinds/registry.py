@@ -11,8 +11,6 @@ class Registry:
     def __init__(self, types: "tuple[ResourceType, ...] | list[ResourceType]" = ()) -> None:
         self._types: dict[tuple[str, str, str], ResourceType] = {}
         self._listeners: list[Callable[[], None]] = []
-        # Every request asks for these, so they are kept apart.
-        self._group_versions: frozenset[tuple[str, str]] = frozenset()
         for resource_type in types:
             self.add(resource_type)
 
@@ -40,8 +38,9 @@ class Registry:
         """Return every served version of a resource such as `deployments.apps`."""
         return [found for found in self._types.values() if found.resource == resource]
 
-    def has_group_version(self, group: str, version: str) -> bool:
-        return (group, version) in self._group_versions
+    def is_builtin(self, group: str, version: str) -> bool:
+        """Tell whether a group version is the server's own, and not made by definitions of custom resources."""
+        return any(not found.custom for (g, v, _), found in self._types.items() if (g, v) == (group, version))
 
     def __iter__(self) -> Iterator[ResourceType]:
         return iter(tuple(self._types.values()))
@@ -55,6 +54,5 @@ class Registry:
         return lambda: self._listeners.remove(listener)
 
     def _changed(self) -> None:
-        self._group_versions = frozenset((group, version) for group, version, _ in self._types)
         for listener in tuple(self._listeners):
             listener()

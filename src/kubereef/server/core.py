@@ -92,9 +92,10 @@ class Server:
                 if response is not None:
                     return response
             return text_response(404, "404 page not found\n")
-        if not self.around.registry.has_group_version(target.group, target.version):
-            return text_response(404, "404 page not found\n")
         resource_type = self._resource_type(target)
+        if resource_type is None:
+            # Where only definitions make resources, a path without one is no path of the server's.
+            return text_response(404, "404 page not found\n")
         wish = Wish.of(request, self.around.clock.now().timestamp())
         call = Call(self.around, request, target, resource_type, user, wish)
         response = await self._dispatch(call)
@@ -109,9 +110,11 @@ class Server:
             return response
         return response._replace(headers=(*warning_headers([found.deprecation]), *response.headers))
 
-    def _resource_type(self, target: Target) -> ResourceType:
+    def _resource_type(self, target: Target) -> ResourceType | None:
         registry = self.around.registry
         found = registry.find(target.group, target.version, target.plural)
+        if found is None and not registry.is_builtin(target.group, target.version):
+            return None
         if found is None or (target.namespace and not found.namespaced and target.plural != "namespaces"):
             raise _no_such_resource()
         return found

@@ -231,3 +231,11 @@ async def test_an_object_nested_too_deep_is_refused(client):
     nested = b'{"a":' * 600 + b"1" + b"}" * 600
     body = b'{"apiVersion":"example.com/v1","kind":"Box","metadata":{"name":"b"},"spec":%s}' % nested
     assert (await client.send("POST", BOXES, body)).status == 400
+
+
+async def test_a_resource_that_a_custom_group_lacks_is_no_path_at_all(client):
+    await client.create(DEFINITIONS, definition())
+    answer = await client.send("GET", BOXES.replace("boxes", "crates"))
+    assert (answer.status, answer.content_type) == (404, "text/plain; charset=utf-8")
+    builtin = await client.send("GET", "/api/v1/namespaces/default/gadgets")
+    assert (builtin.status, builtin.content_type) == (404, "application/json")
