@@ -9,15 +9,22 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    """A subcommand: the module that has `configure(parser)` and `run(arguments)`, and one line about it."""
+    """A subcommand: its module, and one line about it.
+
+    The module has `configure(parser)` and `run(arguments)`, or, if it `reads_flags` itself, `main(arguments)`.
+    """
 
     module: str
     summary: str
+    reads_flags: bool = False
 
 
 COMMANDS = {
     "validate": Command("eagleray.cli.validate", "check Ray manifests without a cluster"),
     "explain": Command("eagleray.cli.explain", "describe a field of a Ray kind"),
+    "operator": Command(
+        "eagleray.cli.operator", "run the controllers against a Kubernetes", reads_flags=True
+    ),
 }
 
 EXIT_USAGE = 2
@@ -61,9 +68,12 @@ def _run(name: str, command: Command, arguments: list[str]) -> int:
     import gc
     import importlib
 
+    module = importlib.import_module(command.module)
+    if command.reads_flags:
+        served: int = module.main(arguments)
+        return served
     # A command is short-lived and bounded in what it reads: looking for garbage early would only cost time.
     gc.set_threshold(100_000)
-    module = importlib.import_module(command.module)
     # argparse would ask shutil for the width, whose import takes longer than all the rest of the parser.
     formatter = functools.partial(argparse.HelpFormatter, width=_width())
     parser = argparse.ArgumentParser(

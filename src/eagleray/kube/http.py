@@ -13,7 +13,7 @@ from yarl import URL
 
 from eagleray.kube.access import Access, ConfigError, Identity, Pair
 from eagleray.kube.requests import Request
-from eagleray.kube.transport import Answer, AnswerLost, NotSent, Stream, nothing
+from eagleray.kube.transport import Answer, AnswerLost, NotSent, Stream, TransportError, nothing
 
 log = logging.getLogger(__name__)
 
@@ -175,6 +175,8 @@ class _told_as_transport_errors:  # noqa: N801 - reads as the statement that it 
         pass
 
     def __exit__(self, _kind: object, failure: BaseException | None, _trace: object) -> None:
+        if isinstance(failure, TransportError):
+            return  # it is told already
         if isinstance(failure, _NOT_CONNECTED):
             raise NotSent(f"{self._what}: {failure}") from failure
         if isinstance(failure, (aiohttp.ClientError, OSError)):

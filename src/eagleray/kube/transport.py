@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 from eagleray.kube.requests import Request
 
 
-class TransportError(Exception):
+class TransportError(OSError):
     """A request that got no answer."""
 
 

@@ -11,6 +11,10 @@ from kubewire import errors
 from kubewire.owners import controller_of
 
 
+class NameTaken(errors.Conflict):
+    """The name of a child belongs to an object that is not the child, or to one that is on its way out."""
+
+
 class Writer:
     """Writes under one field manager's name, and tells the caches."""
 
@@ -27,7 +31,7 @@ class Writer:
         """Create an object under the name that its owner's controller chose for it; once is enough.
 
         If it exists already, an earlier request whose answer was lost made it: that is as good, provided that
-        the same owner controls it and that it is not on its way out. Otherwise a Conflict says who has the name.
+        the same owner controls it and that it is not on its way out. Otherwise NameTaken says who has the name.
         """
         try:
             return await self.create(resource, obj)
@@ -111,7 +115,7 @@ class Writer:
 def _require_same_controller(
     resource: Resource, wanted: Mapping[str, Any], found: Object, taken: errors.AlreadyExists
 ) -> None:
-    """Raise a Conflict, which names the other owner, unless the object that was found is the one that was wanted."""
+    """Raise NameTaken, which names the other owner, unless the object that was found is the one that was wanted."""
     mine, theirs = controller_of(wanted), controller_of(found)
     name = found["metadata"]["name"]
     if mine is None:
@@ -122,7 +126,12 @@ def _require_same_controller(
         else:
             whose = f"which belongs to {theirs.get('kind')} {theirs.get('name')} (uid {theirs.get('uid')})"
         because = f"an object of this name exists, {whose}; delete or rename one of them"
-        raise errors.conflict(resource.plural, name, because, group=resource.group) from taken
+        raise _taken(resource, name, because) from taken
     if found["metadata"].get("deletionTimestamp"):
         because = "the object of this name is being deleted; it is made anew once that one is gone"
-        raise errors.conflict(resource.plural, name, because, group=resource.group) from taken
+        raise _taken(resource, name, because) from taken
+
+
+def _taken(resource: Resource, name: str, because: str) -> NameTaken:
+    told = errors.conflict(resource.plural, name, because, group=resource.group)
+    return NameTaken(told.message, details=told.details)

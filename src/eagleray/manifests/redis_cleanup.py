@@ -34,6 +34,11 @@ sys.exit(0 if done else 1)
 """
 
 
+def cleanup_name(cluster: Cluster) -> str:
+    """Return the name of the Job."""
+    return naming.checked_label(f"{cluster.name}-redis-cleanup")
+
+
 def redis_cleanup_job(cluster: Cluster, settings: Settings) -> Object:
     """Return the Job: a head's container that cleans up instead of starting Ray."""
     pod = head_pod(cluster, "", settings)
@@ -58,7 +63,7 @@ def redis_cleanup_job(cluster: Cluster, settings: Settings) -> Object:
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
-            "name": naming.checked_label(f"{cluster.name}-redis-cleanup"),
+            "name": cleanup_name(cluster),
             "namespace": cluster.namespace,
             "labels": labels,
             "annotations": annotations,

@@ -3,15 +3,21 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from eagleray import __version__
 from eagleray.gates import DEFAULT_GATES, Gates
+from eagleray.runtime.environment import Environment
+from eagleray.runtime.options import Options
 
 Object = dict[str, Any]
+
+# How objects name the operator that made them. Another one in their annotations is restamped, never acted on.
+VERSION = f"eagleray-{__version__}"
 
 
 class Settings(NamedTuple):
     """The switches that change what is built; the defaults are those of an operator that was told nothing."""
 
-    version: str = "eagleray-dev"
+    version: str = VERSION
     cluster_domain: str = "cluster.local"
     login_shell: bool = False
     probes: bool = True
@@ -26,20 +32,25 @@ class Settings(NamedTuple):
     worker_sidecars: tuple[Object, ...] = ()
 
 
-def switch(environment: Mapping[str, str], name: str, *, default: bool) -> bool:
-    """Return a switch of the environment: only the word that contradicts the default counts, in any case."""
-    value = environment.get(name, "").lower()
-    return value != "false" if default else value == "true"
+def settings_of(options: Options) -> Settings:
+    """Return what an operator's options mean for the objects that it makes."""
+    return switched(options.environment)._replace(
+        gates=options.gates,
+        container_env=options.container_env,
+        pod_labels=options.pod_labels,
+        pod_annotations=options.pod_annotations,
+        head_sidecars=options.head_sidecars,
+        worker_sidecars=options.worker_sidecars,
+    )
 
 
-def settings_from(environment: Mapping[str, str], **others: Any) -> Settings:
-    """Return the settings that environment variables and the given values make."""
+def switched(environment: Environment) -> Settings:
+    """Return the settings that environment variables alone make."""
     return Settings(
-        cluster_domain=environment.get("CLUSTER_DOMAIN") or "cluster.local",
-        login_shell=switch(environment, "ENABLE_LOGIN_SHELL", default=False),
-        probes=switch(environment, "ENABLE_PROBES_INJECTION", default=True),
-        init_container=switch(environment, "ENABLE_INIT_CONTAINER_INJECTION", default=True),
-        deterministic_head_name=switch(environment, "ENABLE_DETERMINISTIC_HEAD_POD_NAME", default=False),
-        head_cluster_ip=switch(environment, "ENABLE_RAY_HEAD_CLUSTER_IP_SERVICE", default=False),
-        **others,
+        cluster_domain=environment.cluster_domain,
+        login_shell=environment.login_shell,
+        probes=environment.probes_injection,
+        init_container=environment.init_container_injection,
+        deterministic_head_name=environment.deterministic_head_pod_name,
+        head_cluster_ip=environment.head_cluster_ip_service,
     )

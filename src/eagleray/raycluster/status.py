@@ -16,6 +16,8 @@ HEAD_READY = "HeadPodReady"
 REPLICA_FAILURE = "ReplicaFailure"
 SUSPENDING = "RayClusterSuspending"
 SUSPENDED = "RayClusterSuspended"
+# Ours: there only while Pods cannot run, with the reason.
+BLOCKED = "PodsBlocked"
 
 
 class Failure(NamedTuple):
@@ -23,6 +25,13 @@ class Failure(NamedTuple):
 
     message: str
     pod_step: str = ""
+
+
+class Blocked(NamedTuple):
+    """Why Pods do not run: a word, and a sentence."""
+
+    reason: str
+    message: str
 
 
 class Observed(NamedTuple):
@@ -33,6 +42,7 @@ class Observed(NamedTuple):
     now: datetime
     failure: Failure | None = None
     conditions_gate: bool = True
+    blocked: Blocked | None = None
 
 
 def next_status(cluster: Cluster, observed: Observed) -> Object:
@@ -67,9 +77,29 @@ def needs_write(old: Object | None, new: Object) -> bool:
     return _without_time(old or {}) != _without_time(new)
 
 
+def is_urgent(old: Object, new: Object) -> bool:
+    """Tell whether somebody waits for this news: a first status, another state, a condition that turned.
+
+    How many Pods run already, and whether the head is ready, is told a moment later with whatever else has changed.
+    """
+    if not old or any(old.get(field) != new.get(field) for field in ("state", "observedGeneration")):
+        return True
+    return _turned(old) != _turned(new)
+
+
+def condition_of(status: Object, kind: str) -> Object | None:
+    """Return a condition of a status, if it has it."""
+    return next((entry for entry in status.get("conditions") or () if entry["type"] == kind), None)
+
+
 def stamped(new: Object, now: datetime) -> Object:
     """Return a status with the time at which it is written."""
     return {**new, "lastUpdateTime": format_time(now)}
+
+
+def _turned(status: Object) -> dict[str, str]:
+    conditions = status.get("conditions") or ()
+    return {entry["type"]: entry["status"] for entry in conditions if entry["type"] != HEAD_READY}
 
 
 # Written even when empty; what else is empty vanishes.
@@ -174,6 +204,10 @@ def _conditions(cluster: Cluster, observed: Observed) -> list[Object]:
             message = "RayCluster Pods are being provisioned for first time"
             conditions.set(PROVISIONED, "False", "RayClusterPodsProvisioning", message)
     _set_suspension(cluster, conditions, observed)
+    if observed.blocked is None:
+        conditions.remove(BLOCKED)
+    else:
+        conditions.set(BLOCKED, "True", observed.blocked.reason, observed.blocked.message)
     return conditions.entries
 
 

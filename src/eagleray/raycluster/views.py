@@ -1,9 +1,10 @@
-"""The part of a Pod that the controller reads."""
+"""The parts of Pods, Jobs, Nodes and other children that the controller reads."""
 
 from typing import Any
 
 import msgspec
 
+from eagleray.kube.resources import Ref
 from eagleray.manifests import naming
 
 
@@ -19,6 +20,7 @@ class Happened(msgspec.Struct, frozen=True, rename="camel"):
 
     reason: str = ""
     message: str = ""
+    exit_code: int = 0
 
 
 class ContainerState(msgspec.Struct, frozen=True, rename="camel"):
@@ -29,15 +31,38 @@ class ContainerState(msgspec.Struct, frozen=True, rename="camel"):
 class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+
+
+class Owner(msgspec.Struct, frozen=True):
+    uid: str = ""
+    controller: bool = False
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
     name: str
+    namespace: str = ""
     uid: str = ""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
+    owner_references: tuple[Owner, ...] = ()
+
+    @property
+    def controller(self) -> str:
+        """The uid of the object that this one was made for; empty if nobody controls it."""
+        return next((owner.uid for owner in self.owner_references if owner.controller), "")
+
+    @property
+    def ref(self) -> Ref:
+        return Ref(self.namespace, self.name, self.uid)
+
+
+class Child(msgspec.Struct, frozen=True):
+    """A child of which only the existence counts; of a Secret in particular nothing else is kept."""
+
+    metadata: Metadata
 
 
 class Container(msgspec.Struct, frozen=True, rename="camel"):
@@ -52,8 +77,11 @@ class Spec(msgspec.Struct, frozen=True, rename="camel"):
 
 class Status(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = ""
+    reason: str = ""
+    message: str = ""
     pod_ip: str = msgspec.field(default="", name="podIP")
     conditions: tuple[Condition, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
 
 
@@ -88,9 +116,12 @@ class PodView(msgspec.Struct, frozen=True, rename="camel"):
     def is_running(self) -> bool:
         return self.status.phase == "Running"
 
+    def condition(self, kind: str) -> Condition | None:
+        return next((found for found in self.status.conditions if found.type == kind), None)
+
     @property
     def ready(self) -> Condition | None:
-        return next((found for found in self.status.conditions if found.type == "Ready"), None)
+        return self.condition("Ready")
 
     @property
     def is_running_and_not_unready(self) -> bool:
@@ -116,3 +147,21 @@ class PodView(msgspec.Struct, frozen=True, rename="camel"):
 def pod_view(obj: dict[str, Any]) -> PodView:
     """Return the view of a decoded Pod."""
     return msgspec.convert(obj, PodView)
+
+
+class JobStatus(msgspec.Struct, frozen=True, rename="camel"):
+    conditions: tuple[Condition, ...] = ()
+
+
+class JobView(msgspec.Struct, frozen=True):
+    """A Job of ours."""
+
+    metadata: Metadata
+    status: JobStatus = JobStatus()
+
+    @property
+    def ending(self) -> Condition | None:
+        """How it ended; a Job that is certain to fail has ended already. None while it goes on."""
+        kinds = ("Complete", "Failed", "FailureTarget")
+        conditions = self.status.conditions
+        return next((found for found in conditions if found.type in kinds and found.status == "True"), None)

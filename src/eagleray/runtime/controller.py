@@ -5,8 +5,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from eagleray.kube.resources import Key
+from eagleray.kube.writer import NameTaken
 from eagleray.runtime.events import Recorder
-from eagleray.runtime.keys import Key
 from eagleray.runtime.logging import about, fields
 from eagleray.runtime.outcomes import Again, Done, Outcome, Rejected, failed_step
 from eagleray.runtime.series import ControllerMetrics
@@ -156,7 +157,7 @@ class Controller:
         self._metrics.step_errors.add(self.name, step)
         asked = error.retry_after_seconds if isinstance(error, errors.ApiError) else 0
         pause = self.queue.add_failed(key, at_least=asked)
-        if isinstance(error, errors.Conflict):
+        if isinstance(error, errors.Conflict) and not isinstance(error, NameTaken):
             self._log.info(
                 "The object changed meanwhile; again in %g s",
                 pause,

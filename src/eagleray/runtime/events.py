@@ -2,6 +2,10 @@
 
 Telling never waits: a pass leaves a note here, and a task of the recorder writes it. Repetitions are counted in the
 event's series instead of being written anew, similar events are folded, and one object gets only so many.
+
+What went well repeats itself whenever the same thing is told of the same object, as Kubernetes' own recorder has it:
+of a hundred workers one event says that they were created, with the first one's name and their number. A warning
+repeats itself only in the same words, because its words say what to mend.
 """
 
 import asyncio
@@ -71,7 +75,7 @@ class _Identity(NamedTuple):
 class _Told:
     """An event that is known: as it is written, how often it happened, and what of that is written."""
 
-    __slots__ = ("count", "event", "is_written", "last", "last_write", "waiting", "writing")
+    __slots__ = ("count", "event", "is_written", "last", "last_write", "late", "waiting", "writing")
 
     def __init__(self, event: dict[str, Any], now: float) -> None:
         self.event = event
@@ -80,6 +84,7 @@ class _Told:
         self.last_write = now
         self.is_written = False
         self.waiting = False
+        self.late: asyncio.TimerHandle | None = None  # writes the count if nothing else does
         self.writing = asyncio.Lock()  # a repetition must not overtake the creation
 
 
@@ -147,6 +152,9 @@ class Recorder:
 
     async def stop(self, patience: float = 5.0) -> None:
         """Write what is waiting, for a moment at most, and end."""
+        for identity, told in self._told.items():
+            if told.late is not None:
+                self._write_count(told, identity.uid)
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 await self._waiting.join()
@@ -163,11 +171,12 @@ class Recorder:
         reference = reference_to(regarding)
         uid = reference.get("uid") or f"{reference.get('kind')} {reference.get('name')}"
         related_uid = str((related or {}).get("metadata", {}).get("uid", ""))
-        if self._is_one_of_many((uid, kind, reason, action), note, now):
+        if kind == "Warning" and self._is_one_of_many((uid, kind, reason, action), note, now):
             identity = _Identity(uid, kind, reason, action, COMBINED, "")
             note = clipped(f"{COMBINED}{note}", LONGEST_NOTE)
         else:
-            identity = _Identity(uid, kind, reason, action, note, related_uid)
+            words = note if kind == "Warning" else ""
+            identity = _Identity(uid, kind, reason, action, words, related_uid)
         told = self._told.get(identity)
         if told is not None and now - told.last <= SERIES_ENDS_AFTER:
             self._told.move_to_end(identity)
@@ -179,12 +188,24 @@ class Recorder:
             self._enqueue(told)
 
     def _repeat(self, told: _Told, uid: str, now: float) -> None:
-        """Count a repetition; write the second at once and those that follow from time to time."""
+        """Count a repetition; a warning's second is written at once, all others from time to time."""
         told.count += 1
         told.last = now
         told.event["series"] = {"count": told.count, "lastObservedTime": format_micro_time(self._clock.now())}
-        is_due = told.count == 2 or now - told.last_write >= SERIES_SECONDS
-        if is_due and not told.waiting and self._may_write(uid, now):
+        is_second_warning = told.count == 2 and told.event["type"] == "Warning"
+        if is_second_warning or now - told.last_write >= SERIES_SECONDS:
+            self._write_count(told, uid)
+        elif told.late is None and self._writers:
+            wait = told.last_write + SERIES_SECONDS - now
+            told.late = asyncio.get_running_loop().call_later(wait, self._write_count, told, uid)
+
+    def _write_count(self, told: _Told, uid: str) -> None:
+        """Have the count of a series written, unless that waits to be done already."""
+        if told.late is not None:
+            told.late.cancel()
+            told.late = None
+        now = self._clock.monotonic()
+        if not told.waiting and self._may_write(uid, now):
             told.last_write = now
             self._enqueue(told)
 

@@ -7,7 +7,7 @@ import asyncio
 from collections import OrderedDict, deque
 from typing import NamedTuple, Protocol
 
-from eagleray.runtime.keys import Key
+from eagleray.kube.resources import Key
 
 # The wait after the first failure of a key; it doubles with each further one.
 FIRST_BACKOFF = 0.005

@@ -7,7 +7,8 @@ from eagleray.manifests.ingress import head_ingress, head_route
 from eagleray.manifests.naming import checked_label, checked_name, checked_route_name
 from eagleray.manifests.redis_cleanup import redis_cleanup_job
 from eagleray.manifests.services import NoServePort, head_service, headless_service, serve_service
-from eagleray.manifests.settings import Settings, settings_from
+from eagleray.manifests.settings import Settings, switched
+from eagleray.runtime.environment import read_environment
 from tests.eagleray.manifests.clusters import cluster
 
 PLAIN = Settings()
@@ -37,7 +38,9 @@ def test_route_names_leave_room_for_the_namespace():
 def test_the_head_service_is_headless_unless_told_otherwise():
     spec = head_service(cluster(), PLAIN)["spec"]
     assert (spec["clusterIP"], spec["publishNotReadyAddresses"]) == ("None", True)
-    told = head_service(cluster(), settings_from({"ENABLE_RAY_HEAD_CLUSTER_IP_SERVICE": "TRUE"}))["spec"]
+    told = head_service(
+        cluster(), switched(read_environment({"ENABLE_RAY_HEAD_CLUSTER_IP_SERVICE": "TRUE"})[0])
+    )["spec"]
     assert "clusterIP" not in told
     typed = head_service(cluster(head={"serviceType": "NodePort"}), PLAIN)["spec"]
     assert typed["type"] == "NodePort"

@@ -3,7 +3,8 @@
 import pytest
 
 from eagleray.manifests.pods import Place, head_pod, worker_pod
-from eagleray.manifests.settings import Settings, settings_from
+from eagleray.manifests.settings import Settings, switched
+from eagleray.runtime.environment import read_environment
 from tests.eagleray.manifests.clusters import cluster
 
 PLAIN = Settings(version="v")
@@ -95,7 +96,7 @@ def test_a_user_who_starts_ray_is_left_alone():
 
 @pytest.mark.case("RC-70")
 def test_a_login_shell_is_used_everywhere():
-    settings = settings_from({"ENABLE_LOGIN_SHELL": "True"})
+    settings = switched(read_environment({"ENABLE_LOGIN_SHELL": "True"})[0])
     scaled = head(settings, enableInTreeAutoscaling=True)
     made = worker(settings)
     shells = [c["command"] for c in (*scaled["spec"]["containers"], *made["spec"]["containers"])]
@@ -174,7 +175,9 @@ def test_probes_ask_the_newest_endpoint_that_ray_has():
     assert ray(head(head={"container": {"livenessProbe": own}}))["livenessProbe"] == own
     odd = head(head={"rayStartParams": {"dashboard-port": "http"}})
     assert "localhost:8265/api/gcs_healthz" in ray(odd)["livenessProbe"]["exec"]["command"][2]
-    assert "livenessProbe" not in ray(head(settings_from({"ENABLE_PROBES_INJECTION": "False"})))
+    assert "livenessProbe" not in ray(
+        head(switched(read_environment({"ENABLE_PROBES_INJECTION": "False"})[0]))
+    )
 
 
 @pytest.mark.case("RC-77")
@@ -218,7 +221,10 @@ def test_an_own_token_comes_from_the_clusters_secret_or_the_users():
 
 def test_the_wait_for_the_head_can_be_left_out():
     assert worker()["spec"]["initContainers"][-1]["name"] == "wait-gcs-ready"
-    assert "initContainers" not in worker(settings_from({"ENABLE_INIT_CONTAINER_INJECTION": "false"}))["spec"]
+    assert (
+        "initContainers"
+        not in worker(switched(read_environment({"ENABLE_INIT_CONTAINER_INJECTION": "false"})[0]))["spec"]
+    )
 
 
 def test_configured_sidecars_and_variables_are_added_behind_the_users():

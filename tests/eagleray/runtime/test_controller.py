@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from eagleray.runtime.keys import Key
+from eagleray.kube.resources import Key
 from eagleray.runtime.logging import LineFormatter, LogOptions
 from eagleray.runtime.outcomes import Again, Done, Rejected, step
 from kubereef.simulation import settle

@@ -111,13 +111,35 @@ async def test_repetitions_are_counted_in_the_series(recorder, written):
     assert [verb for verb, _ in written.requests] == ["create", "patch"]
     assert event["series"] == {"count": 2, "lastObservedTime": "2030-01-01T00:00:01.000000Z"}
     await asyncio.sleep(60)
-    recorder.warning(ray_cluster(), "R", "A", "the same")
-    await settle()
     (event,) = written.all
-    assert event["series"]["count"] == 11
+    assert event["series"]["count"] == 10
     recorder.warning(ray_cluster(), "R", "A", "the same")
     await settle()
     assert len(written.requests) == 3
+    await asyncio.sleep(60)
+    (event,) = written.all
+    assert event["series"]["count"] == 11
+    assert len(written.requests) == 4
+
+
+async def test_what_went_well_repeats_itself_whatever_its_words(recorder, written):
+    for number in range(100):
+        recorder.normal(ray_cluster(), "CreatedWorkerPod", "Create", f"Created worker Pod {number}")
+    await settle()
+    assert [verb for verb, _ in written.requests] == ["create"]
+    await asyncio.sleep(60)
+    (event,) = written.all
+    assert (event["note"], event["series"]["count"]) == ("Created worker Pod 0", 100)
+    assert [verb for verb, _ in written.requests] == ["create", "patch"]
+
+
+async def test_a_count_that_waits_is_written_at_the_stop(recorder, written):
+    for _ in range(3):
+        recorder.normal(ray_cluster(), "R", "A", "note")
+        await settle()
+    await recorder.stop()
+    (event,) = written.all
+    assert event["series"]["count"] == 3
 
 
 async def test_a_repetition_before_the_first_was_written_is_part_of_it(written):
@@ -168,9 +190,9 @@ async def test_a_series_whose_event_has_expired_is_told_anew(recorder, written):
 
 
 async def test_events_that_differ_are_told_apart(recorder, written):
-    recorder.normal(ray_cluster(), "R", "A", "one")
-    recorder.normal(ray_cluster(), "R", "A", "two")
     recorder.warning(ray_cluster(), "R", "A", "one")
+    recorder.warning(ray_cluster(), "R", "A", "two")
+    recorder.normal(ray_cluster(), "R", "A", "one")
     recorder.normal(ray_cluster("d"), "R", "A", "one")
     recorder.normal(ray_cluster(), "R", "B", "one")
     await settle()
@@ -180,7 +202,7 @@ async def test_events_that_differ_are_told_apart(recorder, written):
 
 async def test_many_similar_events_become_one_series(recorder, written):
     for number in range(500):
-        recorder.normal(ray_cluster(), "CreatedWorkerPod", "Create", f"Created worker Pod {number}")
+        recorder.warning(ray_cluster(), "FailedToCreateWorkerPod", "Create", f"Pod {number}: no")
     await recorder.stop()
     notes = [event["note"] for event in written.all]
     assert len(notes) == MOST_SIMILAR + 1
@@ -190,9 +212,9 @@ async def test_many_similar_events_become_one_series(recorder, written):
 
 async def test_after_a_silence_similar_events_are_told_one_by_one_again(recorder, written):
     for number in range(MOST_SIMILAR + 1):
-        recorder.normal(ray_cluster(), "R", "A", f"note {number}")
+        recorder.warning(ray_cluster(), "R", "A", f"note {number}")
     await asyncio.sleep(361)
-    recorder.normal(ray_cluster(), "R", "A", "another note")
+    recorder.warning(ray_cluster(), "R", "A", "another note")
     await settle()
     assert written.all[-1]["note"] == "another note"
 
@@ -244,7 +266,7 @@ async def test_a_hanging_server_holds_up_nobody_and_what_waits_is_bounded(monkey
 async def test_what_is_remembered_is_bounded(recorder, monkeypatch):
     monkeypatch.setattr(module, "MOST_REMEMBERED", 10)
     for number in range(50):
-        recorder.normal(ray_cluster(str(number)), "R", "A", "note")
+        recorder.warning(ray_cluster(str(number)), "R", "A", "note")
     assert len(recorder._told) == len(recorder._similar) == len(recorder._budgets) == 10
 
 

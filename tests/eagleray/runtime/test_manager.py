@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from eagleray.runtime.keys import Key
+from eagleray.kube.resources import Key
 from eagleray.runtime.leases import LEASE_NAME, Election
 from eagleray.runtime.manager import Caches, Manager
 from eagleray.runtime.outcomes import Done

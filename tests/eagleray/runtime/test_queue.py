@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from eagleray.runtime.keys import Key
+from eagleray.kube.resources import Key
 from eagleray.runtime.queue import CHANGES_PER_RECHECK, WorkQueue
 from kubereef.simulation import settle
 

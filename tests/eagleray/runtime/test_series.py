@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from eagleray.runtime.keys import Key
+from eagleray.kube.resources import Key
 from eagleray.runtime.metrics import Registry
 from eagleray.runtime.outcomes import Done
 from eagleray.runtime.series import ClientMetrics, ControllerMetrics, LeaderMetrics, collect_process

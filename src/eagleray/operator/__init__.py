@@ -1,0 +1,1 @@
+"""The operator as a whole: its options, its connection and its controllers put together."""

@@ -1,0 +1,136 @@
+"""The end of a cluster whose state lives in Redis: its Pods go first, then its state, then the object."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from eagleray.kube.requests import Selection
+from eagleray.kube.resources import JOBS, PODS, RAY_CLUSTERS, Ref
+from eagleray.manifests import naming
+from eagleray.manifests.cluster import Cluster
+from eagleray.manifests.environment import storage_namespace
+from eagleray.manifests.redis_cleanup import redis_cleanup_job
+from eagleray.manifests.settings import Settings
+from eagleray.raycluster.snapshot import Snapshot
+from eagleray.runtime.actions import Action, Create, DeleteAll, Patch, Said, Say, Stage, Tell
+from kubewire.times import parse_time
+
+Object = dict[str, Any]
+
+FINALIZER = "ray.io/gcs-ft-redis-cleanup-finalizer"
+TIMEOUT_ANNOTATION = "ray.io/gcs-ft-deletion-timeout"
+DEFAULT_TIMEOUT = 300
+
+
+def needs_cleanup(cluster: Cluster, *, enabled: bool) -> bool:
+    """Tell whether the end of a cluster leaves state in Redis that we are to remove."""
+    backend = (cluster.fault_tolerance or {}).get("backend")
+    return enabled and cluster.is_fault_tolerant and backend != "rocksdb"
+
+
+def has_finalizer(cluster: Cluster) -> bool:
+    return FINALIZER in (cluster.metadata.get("finalizers") or ())
+
+
+def deletion_timeout(cluster: Cluster) -> int:
+    """Return how many seconds the cleanup may take in all before the object is let go."""
+    text = cluster.annotations.get(TIMEOUT_ANNOTATION, "")
+    seconds = int(text) if text.isascii() and text.isdecimal() and len(text) <= 9 else 0
+    return seconds or DEFAULT_TIMEOUT
+
+
+def add_finalizer(cluster: Cluster) -> Stage:
+    finalizers = [*(cluster.metadata.get("finalizers") or ()), FINALIZER]
+    return Stage("finalizer", (_set_finalizers(cluster, finalizers),))
+
+
+class Ending(NamedTuple):
+    """What a deletion needs now, and after how many seconds to look again even if nothing happens."""
+
+    stages: Sequence[Stage]
+    look_again: float | None = None
+
+
+def plan_deletion(snapshot: Snapshot, settings: Settings, now: datetime, *, cleanup_enabled: bool) -> Ending:
+    """Plan the next step of a deletion: Pods, the cleanup Job, the end of the finalizer.
+
+    Whatever happens, the object is let go after its timeout; what was left behind then is told.
+    """
+    cluster = snapshot.cluster
+    if not has_finalizer(cluster):
+        return Ending(())
+    if not needs_cleanup(cluster, enabled=cleanup_enabled):
+        return Ending((_let_go(cluster),))
+    left = (
+        deletion_timeout(cluster) - (now - parse_time(cluster.metadata["deletionTimestamp"])).total_seconds()
+    )
+    job = snapshot.cleanup
+    ended = job.ending if job is not None and job.metadata.controller == cluster.uid else None
+    if ended is not None:
+        told = () if ended.type == "Complete" else (Tell(_failed(cluster, ended.message or ended.reason)),)
+        return Ending((Stage("redis-cleanup", told), _let_go(cluster)))
+    if left <= 0:
+        note = (
+            f"Deletion of RayCluster {_place(cluster)} took longer than {deletion_timeout(cluster)} s:"
+            f" it was let go, and its state in Redis, namespace {storage_namespace(cluster)}, may be left"
+        )
+        forced = Tell(Say("ForceDeletedStuckCluster", "Cleanup", note, "Warning"))
+        return Ending((Stage("redis-cleanup", (forced,)), _let_go(cluster)))
+    if any(not pod.is_terminating for pod in snapshot.pods):
+        return Ending(tuple(_delete_pods(snapshot)), left)
+    if job is None and not any(pod.is_head for pod in snapshot.pods):
+        return Ending((Stage("redis-cleanup", (_cleanup(cluster, settings),)),), left)
+    return Ending((), left)
+
+
+def _delete_pods(snapshot: Snapshot) -> Iterator[Stage]:
+    """Yield the deletion of the head, then of the workers: without a head nobody writes to Redis any more."""
+    cluster = snapshot.cluster
+    for part in ("head", "worker"):
+        if any(not pod.is_terminating for pod in snapshot.pods if pod.is_head == (part == "head")):
+            labels = f"{naming.CLUSTER_LABEL}={cluster.name},{naming.NODE_TYPE_LABEL}={part}"
+            failed = Say(
+                "FailedToDeletePodCollection",
+                "Delete",
+                f"Failed deleting {part} Pods of RayCluster {_place(cluster)}",
+                "Warning",
+            )
+            selection = Selection(cluster.namespace, labels)
+            yield Stage(f"delete-{part}-pods", (DeleteAll(PODS, selection, Said(failed=failed)),))
+
+
+def _cleanup(cluster: Cluster, settings: Settings) -> Action:
+    job = redis_cleanup_job(cluster, settings)
+    place = f"{cluster.namespace}/{job['metadata']['name']}"
+    said = Said(
+        Say("CreatedRedisCleanupJob", "Create", f"Created Redis cleanup Job {place}"),
+        Say(
+            "FailedToCreateRedisCleanupJob",
+            "Create",
+            f"Failed to create Redis cleanup Job {place}",
+            "Warning",
+        ),
+    )
+    return Create(JOBS, job, said)
+
+
+def _failed(cluster: Cluster, why: str) -> Say:
+    storage = storage_namespace(cluster)
+    note = (
+        f"Redis storage namespace {storage} of RayCluster {_place(cluster)} was not cleaned up: {why}."
+        f" To do it by hand, delete the keys RAY{storage}@* from its Redis"
+    )
+    return Say("RedisCleanupFailed", "Cleanup", note, "Warning")
+
+
+def _let_go(cluster: Cluster) -> Stage:
+    left = [name for name in cluster.metadata.get("finalizers") or () if name != FINALIZER]
+    return Stage("finalizer", (_set_finalizers(cluster, left),))
+
+
+def _set_finalizers(cluster: Cluster, finalizers: list[str]) -> Action:
+    return Patch(RAY_CLUSTERS, Ref.of(cluster.obj), {"metadata": {"finalizers": finalizers or None}})
+
+
+def _place(cluster: Cluster) -> str:
+    return f"{cluster.namespace}/{cluster.name}"
