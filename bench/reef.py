@@ -13,8 +13,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from bench.figures import Figure
 from bench.reef_wire import Connection, Process, rate
 from kubereef import simulation
 from kubereef.controllers.standard import CONTROLLERS
@@ -31,18 +32,6 @@ WATCHERS = 100
 EVENTS = 10_000
 COLD_STARTS = 5
 MIB = 1024 * 1024
-
-
-class Figure(NamedTuple):
-    """A measured number in words, and whether it is within its bound."""
-
-    name: str
-    shown: str
-    bound: str
-    within: bool
-
-    def text(self) -> str:
-        return f"{self.name:<44} {self.shown} ({self.bound})  {'ok' if self.within else 'MISSED'}"
 
 
 def measure() -> list[Figure]:

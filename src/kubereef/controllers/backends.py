@@ -1,10 +1,9 @@
 """The Pods behind a Service, as Endpoints and EndpointSlices both tell of them: which, where, and at which ports."""
 
-from collections.abc import Iterable
 from datetime import datetime
 
 from kubereef.controllers import pods
-from kubereef.controllers.caches import Cache, Key
+from kubereef.controllers.caches import Cache, Key, by_labels, label_words
 from kubereef.controllers.conditions import condition
 from kubereef.kinds.resource import Object
 from kubewire.selectors import LabelSelector
@@ -28,23 +27,52 @@ def publishes_unready(service: Object) -> bool:
     return bool((service.get("spec") or {}).get("publishNotReadyAddresses"))
 
 
-def selected(service: Object, cache: Cache) -> list[Object]:
-    """Return the Pods that a Service selects."""
-    selector = LabelSelector.exactly(service["spec"]["selector"])
-    candidates = cache.in_namespace(service["metadata"]["namespace"])
-    return [pod for pod in candidates if selector.matches(pod["metadata"].get("labels"))]
+_BY_LABELS = "labels"
 
 
-def services_of(pod: Object, services: Cache) -> Iterable[Key]:
-    """Return the Services that select a Pod."""
-    labels = pod["metadata"].get("labels")
-    if not labels:
-        return []
-    return [
-        Key.of(service)
-        for service in services.in_namespace(pod["metadata"].get("namespace", ""))
-        if is_managed(service) and LabelSelector.exactly(service["spec"]["selector"]).matches(labels)
-    ]
+class Selections:
+    """Which Pods a Service selects, and which Services select a Pod, at the cost of those that might.
+
+    A Service is kept under that item of its selector which the fewest other Services had when it came. So Services
+    that share all but one item, as those of many alike applications do, are still told apart at once.
+    """
+
+    def __init__(self, services: Cache, pods: Cache) -> None:
+        self._pods = pods
+        self._word_of: dict[Key, str] = {}
+        self._under: dict[str, dict[Key, Object]] = {}
+        pods.index(_BY_LABELS, by_labels)
+        services.listen(self._service_changed)
+
+    def pods_of(self, service: Object) -> list[Object]:
+        """Return the Pods that a Service selects."""
+        chosen = service["spec"]["selector"]
+        selector = LabelSelector.exactly(chosen)
+        words = label_words(service["metadata"]["namespace"], chosen)
+        candidates = self._pods.by_rarest(_BY_LABELS, words)
+        return [pod for pod in candidates if selector.matches(pod["metadata"].get("labels"))]
+
+    def services_of(self, pod: Object) -> list[Key]:
+        """Return the Services that select a Pod."""
+        labels = pod["metadata"].get("labels") or {}
+        return [
+            key
+            for word in by_labels(pod)
+            for key, service in self._under.get(word, {}).items()
+            if LabelSelector.exactly(service["spec"]["selector"]).matches(labels)
+        ]
+
+    def _service_changed(self, old: Object | None, new: Object | None) -> None:
+        if old is not None and (word := self._word_of.pop(Key.of(old), None)) is not None:
+            under = self._under[word]
+            del under[Key.of(old)]
+            if not under:
+                del self._under[word]
+        if new is not None and is_managed(new):
+            words = label_words(new["metadata"].get("namespace", ""), new["spec"]["selector"])
+            word = min(words, key=lambda one: len(self._under.get(one, ())))
+            self._under.setdefault(word, {})[Key.of(new)] = new
+            self._word_of[Key.of(new)] = word
 
 
 def is_backend(pod: Object, *, even_terminating: bool) -> bool:

@@ -2,7 +2,7 @@
 the controllers' own writes."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from kubereef.controllers.following import Reader, follow
@@ -39,6 +39,16 @@ def by_namespace(obj: Object) -> list[str]:
 def by_owner(obj: Object) -> list[str]:
     """Index by the uids of the owners."""
     return [owner.get("uid", "") for owner in owner_references(obj)]
+
+
+def by_labels(obj: Object) -> list[str]:
+    """Index by every label, within the namespace."""
+    return label_words(obj["metadata"].get("namespace", ""), obj["metadata"].get("labels") or {})
+
+
+def label_words(namespace: str, labels: Mapping[str, str]) -> list[str]:
+    """Return under which words `by_labels` has an object that carries these labels."""
+    return [f"{namespace} {label}={value}" for label, value in labels.items()]
 
 
 def by_label(label: str) -> Index:
@@ -84,6 +94,16 @@ class Cache:
     def by(self, index: str, value: str) -> list[Object]:
         """Return the objects that an index has under a value."""
         return [self._objects[key] for key in self._indexes[index][1].get(value, ())]
+
+    def by_rarest(self, index: str, values: Iterable[str]) -> list[Object]:
+        """Return the objects that an index has under that one of the values which has the fewest."""
+        found = self._indexes[index][1]
+        rarest: dict[Key, None] | None = None
+        for value in values:
+            keys = found.get(value, {})
+            if rarest is None or len(keys) < len(rarest):
+                rarest = keys
+        return [self._objects[key] for key in rarest or ()]
 
     def in_namespace(self, namespace: str) -> list[Object]:
         return self.by("namespace", namespace)

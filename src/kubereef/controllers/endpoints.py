@@ -22,7 +22,8 @@ class EndpointsController(Controller):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.services = self.watch(SERVICES)
-        self.pods = self.watch(PODS, lambda pod: backends.services_of(pod, self.services))
+        self._selections = backends.Selections(self.services, world.caches.of(PODS))
+        self.watch(PODS, self._selections.services_of)
         self.endpoints = self.watch(ENDPOINTS)
         self._triggers = backends.Triggers()
         self._abandoned: set[Key] = set()
@@ -45,7 +46,7 @@ class EndpointsController(Controller):
             return
         if not backends.is_managed(service):
             return
-        chosen = backends.selected(service, self.pods)
+        chosen = self._selections.pods_of(service)
         trigger = self._triggers.time(service, chosen)
         wanted = endpoints_of(service, chosen, present, trigger)
         if present is None:

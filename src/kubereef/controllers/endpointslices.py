@@ -29,7 +29,8 @@ class EndpointSliceController(Controller):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.services = self.watch(SERVICES)
-        self.pods = self.watch(PODS, lambda pod: backends.services_of(pod, self.services))
+        self._selections = backends.Selections(self.services, world.caches.of(PODS))
+        self.watch(PODS, self._selections.services_of)
         self.slices = self.watch(ENDPOINT_SLICES, _service_of)
         self.slices.index(_BY_SERVICE, by_label(_SERVICE))
         self.nodes = world.caches.of(NODES)
@@ -49,7 +50,7 @@ class EndpointSliceController(Controller):
             return
         if pods.is_deleting(service):
             return
-        chosen = backends.selected(service, self.pods)
+        chosen = self._selections.pods_of(service)
         trigger = self._triggers.time(service, chosen)
         zones = {node["metadata"]["name"]: _zone(node) for node in self.nodes}
         present = [one for one in self.slices.by(_BY_SERVICE, key.name) if self._is_ours(one, service)]

@@ -2,26 +2,13 @@
 
 import asyncio
 from contextlib import asynccontextmanager
-from urllib.parse import parse_qs, urlencode
 
 import msgspec
 
-from eagleray.kube.transport import Answer, AnswerLost, LocalTransport, NotSent, Reply, Stream
-from kubereef.server.requests import ADMINISTRATOR
-from kubereef.server.requests import Request as ServerRequest
+from eagleray.cli.inprocess import transport_to
+from eagleray.kube.transport import Answer, AnswerLost, NotSent, Stream
 
-
-def transport_to(server, user=ADMINISTRATOR):
-    """Return a transport to a server of this process."""
-
-    async def call(request):
-        query = parse_qs(urlencode(request.query), keep_blank_values=True)
-        asked = ServerRequest(request.method, request.path, query, dict(request.headers), request.body, user)
-        response = await server.handle(asked)
-        headers = {name.lower(): value for name, value in response.headers}
-        return Reply(Answer(response.status, response.body, headers), response.stream)
-
-    return LocalTransport(call)
+__all__ = ["FaultyTransport", "aiter_of", "status", "transport_to"]
 
 
 class FaultyTransport:
