@@ -1,0 +1,1 @@
+"""Ray's HTTP API, and the poller that keeps it out of reconcile."""
