@@ -1,0 +1,1 @@
+"""The Service proxy: addresses and ports of Services, served from their endpoints."""
