@@ -15,6 +15,7 @@ from functools import cache
 
 import msgspec
 
+from eagleray.kube.transport import Stream
 from eagleray.operator.assembly import Operator
 from eagleray.rayapi.crd import crd
 from eagleray.rayapi.kinds import KINDS
@@ -22,9 +23,11 @@ from eagleray.runtime.options import read_options
 from kubereef.controllers.standard import CONTROLLERS
 from kubereef.node.scripted import NodeShape, ScriptedNodes
 from kubereef.simulation import SimulatedCluster, settle
+from kubereef.store.records import Key
 from kubewire import errors
 from kubewire.sources import SeededEntropy
-from tests.eagleray.kube.local import FaultyTransport, transport_to
+from tests.eagleray.dashboard.scripted import ScriptedDashboards
+from tests.eagleray.kube.local import FaultyTransport, status, transport_to
 
 NAMESPACE = "default"
 NODES = (NodeShape(),)
@@ -37,6 +40,8 @@ PATHS = {
     "ConfigMap": "/api/v1/namespaces/{}/configmaps",
     "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
     "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
     "Event": "/apis/events.k8s.io/v1/namespaces/{}/events",
     "Job": "/apis/batch/v1/namespaces/{}/jobs",
     "Lease": "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
@@ -48,6 +53,9 @@ PATHS = {
     "RayService": "/apis/ray.io/v1/namespaces/{}/rayservices",
     "RayCronJob": "/apis/ray.io/v1/namespaces/{}/raycronjobs",
 }
+
+
+_stored_crds: dict = {}
 
 
 @cache
@@ -80,12 +88,66 @@ def raycluster(name="c", *, namespace=NAMESPACE, head=None, workers=({},), metad
     }
 
 
+def rayjob(name="j", *, namespace=NAMESPACE, metadata=None, cluster=None, **spec):
+    """Return a RayJob as a user writes it; `cluster` are arguments of `raycluster` for the cluster that it makes."""
+    described = {"rayClusterSpec": raycluster(**(cluster or {}))["spec"]} if cluster is not False else {}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": {"name": name, "namespace": namespace, **(metadata or {})},
+        "spec": {"entrypoint": "python job.py", **described, **copy.deepcopy(spec)},
+    }
+
+
 def _group(given):
     given = copy.deepcopy(given)
     container = {"name": "ray", "image": "rayproject/ray:2.52.0", **given.pop("container", {})}
     pod = {"containers": [container], **given.pop("pod", {})}
     template = {"spec": pod, **given.pop("template", {})}
     return {"rayStartParams": {}, "template": template, **given}
+
+
+class PickyTransport(FaultyTransport):
+    """A faulty transport that also refuses whatever a test has picked, for as long as it likes."""
+
+    def __init__(self, inner):
+        super().__init__(inner)
+        self.refusals = []
+        self._gates = {}
+
+    def hold(self, resource):
+        """Keep the news of a resource back; the others go on."""
+        self._gates[resource] = asyncio.Event()
+
+    def release(self, resource):
+        self._gates.pop(resource).set()
+
+    @asynccontextmanager
+    async def stream(self, request):
+        async with super().stream(request) as (answer, chunks):
+            yield Stream(answer, self._behind_gate(request.resource, chunks))
+
+    async def _behind_gate(self, resource, chunks):
+        async for chunk in chunks:
+            if resource in self._gates:
+                await self._gates[resource].wait()
+            yield chunk
+
+    def refuse(self, verb, resource, error=None, *, named=""):
+        """Answer requests of a verb for a resource, or only those about a name, with an error; returns what ends it."""
+        refusal = (verb, resource, named, error or errors.Forbidden("the quota is used up"))
+        self.refusals.append(refusal)
+        return lambda: self.refusals.remove(refusal)
+
+    async def send(self, request):
+        for verb, resource, named, error in self.refusals:
+            if (verb, resource) == (
+                request.verb,
+                request.resource,
+            ) and named in f"{request.path} {request.body}":
+                self.sent.append(request)
+                return status(error)
+        return await super().send(request)
 
 
 class World:
@@ -97,10 +159,11 @@ class World:
         self.clock = self.simulated.clock
         self.api = self.simulated.client
         self.nodes = ScriptedNodes(self.api, self.clock, nodes=nodes, scripts=scripts)
-        self.faults = FaultyTransport(transport_to(self.simulated.server))
+        self.faults = PickyTransport(transport_to(self.simulated.server))
         self.flags = (*QUIET, *flags)
         self.variables = variables or {}
         self.printed = []
+        self.dashboards = ScriptedDashboards(self.clock)
         self.operator = None
         self._seed = seed
         self._starts = 0
@@ -110,14 +173,27 @@ class World:
     # --- life
 
     async def start(self, *, operator=True):
+        for kind in self.kinds:
+            if kind in _stored_crds:
+                key, stored = _stored_crds[kind]
+                await self.simulated.store.put(key, copy.deepcopy(stored), None).done()
         await self.simulated.start()
         await self.simulated.run(*CONTROLLERS)
         await self.nodes.start()
         for kind in self.kinds:
-            await self.api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", _crd(kind))
+            if kind not in _stored_crds:
+                await self._install(kind)
         await self.pass_time(1)
         if operator:
             await self.start_operator()
+
+    async def _install(self, kind):
+        """Create a CRD, and remember how the server keeps it: checking one takes longer than most tests."""
+        definition = _crd(kind)
+        await self.api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+        await self.pass_time(1)
+        key = Key("customresourcedefinitions.apiextensions.k8s.io", "", definition["metadata"]["name"])
+        _stored_crds[kind] = (key, self.simulated.store.get(key).object())
 
     async def start_operator(self, transport=None):
         """Start an operator that remembers nothing."""
@@ -128,6 +204,7 @@ class World:
             clock=self.clock,
             entropy=SeededEntropy(f"{self._seed} {self._starts}"),
             printed=self.printed.append,
+            carrier=self.dashboards,
         )
         self._stop = asyncio.Event()
         self._running = asyncio.create_task(self.operator.run(self._stop), name="operator")
@@ -239,7 +316,7 @@ class World:
         found = [
             event
             for event in await self.list("Event")
-            if event.get("reportingController", "").endswith("-controller")
+            if event.get("reportingController", "").startswith("ray")
             and reason in ("", event["reason"])
             and name in ("", event["regarding"]["name"])
         ]

@@ -7,7 +7,9 @@ from tests.reef.kubectl import Kubectl
 
 READY = {
     "phase": "Running",
-    "conditions": [{"type": "Ready", "status": "True"}, {"type": "ContainersReady", "status": "True"}],
+    "conditions": [
+        {"type": condition, "status": "True"} for condition in ("PodScheduled", "Ready", "ContainersReady")
+    ],
     "podIP": "10.1.2.3",
     "podIPs": [{"ip": "10.1.2.3"}],
 }

@@ -22,6 +22,7 @@ class Command(NamedTuple):
 COMMANDS = {
     "validate": Command("eagleray.cli.validate", "check Ray manifests without a cluster"),
     "explain": Command("eagleray.cli.explain", "describe a field of a Ray kind"),
+    "why": Command("eagleray.cli.why", "tell what an object waits for, and what would help"),
     "operator": Command(
         "eagleray.cli.operator", "run the controllers against a Kubernetes", reads_flags=True
     ),

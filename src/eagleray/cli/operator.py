@@ -18,6 +18,9 @@ from kubewire.sources import SystemClock, SystemEntropy
 def main(arguments: Sequence[str]) -> int:
     """Run the operator and return its exit status; flags are read as the reference reads them, not by argparse."""
     options = options_or_exit(arguments, os.environ)
+    if missing := _nothing_behind(options):
+        print(f"eagleray operator: {missing}", file=sys.stderr)
+        return 1
     clock = SystemClock()
     try:
         access = find_access(os.environ, clock, kubeconfig=options.kubeconfig)
@@ -29,6 +32,20 @@ def main(arguments: Sequence[str]) -> int:
         return asyncio.run(_operate(options, access, clock))
     finally:
         logs.close()
+
+
+def _nothing_behind(options: Options) -> str:
+    """Return what was asked for and is not there yet, in a sentence: to go on without it would only look as if."""
+    if options.batch_scheduler:
+        return (
+            f"--batch-scheduler: {options.batch_scheduler} comes later and has nothing behind it yet;"
+            " leave it out to have Pods scheduled by Kubernetes itself"
+        )
+    if options.gates.enabled("KubernetesWAS"):
+        return "--feature-gates: KubernetesWAS comes later and has nothing behind it yet; leave it out"
+    if options.environment.webhooks:
+        return "ENABLE_WEBHOOKS: webhooks come later and have nothing behind them yet; leave it out"
+    return ""
 
 
 async def _operate(options: Options, access: Access, clock: SystemClock) -> int:

@@ -31,8 +31,8 @@ _LONGEST_LINE = 64 * 2**20
 class Observer(Protocol):
     """Whoever counts requests. `code` is 0 for a try that got no answer."""
 
-    def answered(self, request: Request, host: str, code: int, seconds: float) -> None:
-        """A try has ended."""
+    def answered(self, request: Request, host: str, code: int, seconds: float, size: int) -> None:
+        """A try has ended; `size` is how many bytes came back, nothing for a stream."""
         ...
 
     def held_back(self, request: Request, host: str, seconds: float) -> None:
@@ -171,9 +171,10 @@ class Client:
 
     async def delete_collection(
         self, resource: Resource, selection: Selection, *, propagation: Propagation | None = None
-    ) -> None:
-        """Delete whatever is selected."""
-        await self.send(requests.delete_collection(resource, selection, propagation=propagation))
+    ) -> Sequence[Object]:
+        """Delete whatever is selected; returns what that was, as far as the server says so."""
+        request = requests.delete_collection(resource, selection, propagation=propagation)
+        return (await self._read(request, _objects)).get("items") or []
 
     # --- many objects
 
@@ -224,7 +225,7 @@ class Client:
                     answer, chunks = await opened.enter_async_context(self._transport.stream(request))
             except TimeoutError:
                 raise AnswerLost(f"{_shown(request)}: no answer in {self._patience.attempt:g} s") from None
-            self._observe(request, answer.status, started)
+            self._observe(request, answer, started)
             if not answer.is_success:
                 raise refusal(answer)
             yield ()
@@ -289,7 +290,7 @@ class Client:
             outcome = AnswerLost(f"{_shown(request)}: no answer in {seconds:g} s")
         except TransportError as failure:
             outcome = failure
-        self._observe(request, outcome.status if isinstance(outcome, Answer) else 0, started)
+        self._observe(request, outcome if isinstance(outcome, Answer) else None, started)
         return outcome
 
     async def _wait_for_turn(self, request: Request, at_most: float) -> None:
@@ -297,9 +298,11 @@ class Client:
         if waited and self._observer is not None:
             self._observer.held_back(request, self._transport.host, waited)
 
-    def _observe(self, request: Request, code: int, started: float) -> None:
+    def _observe(self, request: Request, answer: Answer | None, started: float) -> None:
         if self._observer is not None:
-            self._observer.answered(request, self._transport.host, code, self._clock.monotonic() - started)
+            code, size = (answer.status, len(answer.body)) if answer is not None else (0, 0)
+            seconds = self._clock.monotonic() - started
+            self._observer.answered(request, self._transport.host, code, seconds, size)
 
 
 def refusal(answer: Answer) -> errors.ApiError:

@@ -5,7 +5,7 @@ from typing import Any
 
 from eagleray.kube.client import Client
 from eagleray.kube.informers import Informers
-from eagleray.kube.requests import PatchKind, Propagation
+from eagleray.kube.requests import PatchKind, Propagation, Selection
 from eagleray.kube.resources import Object, Ref, Resource
 from kubewire import errors
 from kubewire.owners import controller_of
@@ -47,7 +47,7 @@ class Writer:
     async def replace(self, resource: Resource, obj: Mapping[str, Any], *, part: str = "") -> Object:
         """Have an object become this one, if it is still at the version that this one has."""
         answer = await self._client.replace(resource, obj, part=part, manager=self._manager)
-        return self._saw(resource, answer)
+        return self._left(resource, answer)
 
     async def patch(
         self,
@@ -63,7 +63,7 @@ class Writer:
         answer = await self._client.patch(
             resource, ref, change, kind, part=part, manager=self._manager, force=force
         )
-        return self._saw(resource, answer)
+        return self._left(resource, answer)
 
     async def patch_status(self, resource: Resource, ref: Ref, status: Mapping[str, Any]) -> Object:
         """Merge this into the status of an object, if it is still at the version of the reference."""
@@ -93,11 +93,21 @@ class Writer:
                 raise
             self._informers.saw_deleted(resource, ref)
             return
-        left = answer.get("metadata") or {}
-        if left.get("finalizers") or left.get("deletionGracePeriodSeconds"):
+        if _is_held(answer):
             self._saw(resource, answer)
         else:
             self._informers.saw_deleted(resource, ref)
+
+    async def delete_collection(self, resource: Resource, selection: Selection) -> None:
+        """Delete whatever is selected. The answer does not say what became of each, so they are listed afterwards."""
+        deleted = await self._client.delete_collection(resource, selection)
+        left = await self._client.list(resource, selection)
+        for obj in left:
+            self._saw(resource, obj)
+        uids = {obj["metadata"]["uid"] for obj in left}
+        for ref in map(Ref.of, deleted):
+            if ref.uid not in uids:
+                self._informers.saw_deleted(resource, ref)
 
     async def _is_there(self, resource: Resource, ref: Ref) -> bool:
         try:
@@ -107,9 +117,22 @@ class Writer:
         self._saw(resource, present)
         return bool(present["metadata"]["uid"] == ref.uid)
 
+    def _left(self, resource: Resource, obj: Object) -> Object:
+        """Know an object as a change left it: one that only waited for this, such as its last finalizer, is gone."""
+        if obj["metadata"].get("deletionTimestamp") and not _is_held(obj):
+            self._informers.saw_deleted(resource, Ref.of(obj))
+            return obj
+        return self._saw(resource, obj)
+
     def _saw(self, resource: Resource, obj: Object) -> Object:
         self._informers.saw(resource, obj)
         return obj
+
+
+def _is_held(answer: Object) -> bool:
+    """Tell whether something keeps an object there whose deletion was asked for; a Status says that it is gone."""
+    left = answer.get("metadata") or {}
+    return bool(left.get("finalizers") or left.get("deletionGracePeriodSeconds"))
 
 
 def _require_same_controller(

@@ -1,5 +1,6 @@
 """The client as the runtime's parts want to see it: for events, for the Lease, and to be counted."""
 
+from collections.abc import Callable
 from typing import Any
 
 from eagleray.kube.client import Client
@@ -19,6 +20,22 @@ class ClusterEvents:
 
     async def patch(self, namespace: str, name: str, patch: dict[str, Any]) -> object:
         return await self._client.patch(EVENTS, Ref(namespace, name), patch)
+
+
+class PrintedEvents:
+    """Prints events instead of writing them, for an operator that is not to change anything."""
+
+    def __init__(self, printed: Callable[[str], None]) -> None:
+        self._printed = printed
+
+    async def create(self, namespace: str, event: dict[str, Any]) -> object:
+        about = event["regarding"]
+        place = f"{about['kind']} {namespace}/{about['name']}"
+        self._printed(f"{place}: tell {event['type']} {event['reason']}: {event['note']}")
+        return event
+
+    async def patch(self, namespace: str, name: str, patch: dict[str, Any]) -> object:  # noqa: ARG002 - a repetition
+        return patch
 
 
 class ClusterLeases:
@@ -43,8 +60,8 @@ class RequestCounts:
     def __init__(self, metrics: ClientMetrics) -> None:
         self._metrics = metrics
 
-    def answered(self, request: Request, host: str, code: int, seconds: float) -> None:
-        self._metrics.answered(request.method, host, _code(code), seconds, len(request.body), 0)
+    def answered(self, request: Request, host: str, code: int, seconds: float, size: int) -> None:
+        self._metrics.answered(request.method, host, _code(code), seconds, len(request.body), size)
 
     def held_back(self, request: Request, host: str, seconds: float) -> None:
         self._metrics.throttled(request.method, host, seconds)

@@ -3,27 +3,45 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 
+from eagleray.dashboard.address import Address
+from eagleray.dashboard.carriers import Carrier, ProxyCarrier
+from eagleray.dashboard.client import DIRECT, PROXIED, Dashboard
+from eagleray.dashboard.http import HttpCarrier
+from eagleray.dashboard.orders import Owner
+from eagleray.dashboard.poller import Limits, Poller
+from eagleray.dashboard.tokens import SecretTokens
 from eagleray.kube.client import Client
 from eagleray.kube.informers import Informers
 from eagleray.kube.requests import Request
-from eagleray.kube.resources import Key
+from eagleray.kube.resources import Key, Object
 from eagleray.kube.transport import Transport
 from eagleray.kube.writer import Writer
 from eagleray.manifests.settings import settings_of
-from eagleray.operator.adapters import ClusterEvents, ClusterLeases, RequestCounts
+from eagleray.operator.adapters import ClusterEvents, ClusterLeases, PrintedEvents, RequestCounts
+from eagleray.operator.fence import Fenced
+from eagleray.rayapi.rules import ValidationConfig
 from eagleray.raycluster import controller as raycluster
 from eagleray.raycluster.caches import Caches as ClusterCaches
 from eagleray.raycluster.metrics import ClusterMetrics
 from eagleray.raycluster.planning import Config as ClusterConfig
+from eagleray.raycronjob import controller as raycronjob
+from eagleray.raycronjob.caches import Caches as CronCaches
+from eagleray.rayjob import controller as rayjob
+from eagleray.rayjob.caches import Caches as JobCaches
+from eagleray.rayjob.look import Config as JobConfig
+from eagleray.rayjob.metrics import JobMetrics
 from eagleray.runtime.controller import Controller
 from eagleray.runtime.events import Recorder
 from eagleray.runtime.leases import Election, identity, lease_namespace
 from eagleray.runtime.manager import EXIT_FAILURE, Caches, Manager
 from eagleray.runtime.metrics import Registry
 from eagleray.runtime.options import Options
+from eagleray.runtime.outcomes import Outcome
+from eagleray.runtime.queue import WorkQueue
 from eagleray.runtime.series import ClientMetrics, ControllerMetrics, LeaderMetrics, collect_process
 from kubewire import errors
 from kubewire.sources import Clock, Entropy
@@ -42,6 +60,13 @@ class _Groups(msgspec.Struct):
     groups: list[Group]
 
 
+class _Resources(msgspec.Struct):
+    class Resource(msgspec.Struct):
+        kind: str
+
+    resources: list[Resource]
+
+
 class Operator:
     """The operator over one connection. `run` is its life; `registry` has its metrics."""
 
@@ -54,6 +79,7 @@ class Operator:
         entropy: Entropy,
         hostname: str = "eagleray",
         printed: Callable[[str], None] = print,
+        carrier: Carrier | None = None,
     ) -> None:
         self._options = options
         self._clock = clock
@@ -61,57 +87,85 @@ class Operator:
         self._hostname = hostname
         self._printed = printed
         self.registry = Registry()
+        observer = RequestCounts(ClientMetrics(self.registry))
+        self._election: Election | None = None
+        if options.leader_election and not options.dry_run:
+            # With limits of its own: however much there is to write, the Lease is renewed in time.
+            leases = ClusterLeases(Client(transport, clock, entropy, observer=observer))
+            self._election = election = self._elected_by(leases)
+            transport = Fenced(transport, lambda: election.holds)
         self.client = Client(
-            transport,
-            clock,
-            entropy,
-            qps=options.qps,
-            burst=options.burst,
-            observer=RequestCounts(ClientMetrics(self.registry)),
+            transport, clock, entropy, qps=options.qps, burst=options.burst, observer=observer
         )
         self.informers = Informers(self.client, clock, entropy, namespaces=options.watch_namespaces)
         self.manager: Manager | None = None
+        # The way to Ray: a given one, through the API server, or straight.
+        self._carrier = carrier or (
+            ProxyCarrier(transport) if options.use_kubernetes_proxy else HttpCarrier()
+        )
+        self._tokens = SecretTokens(self.client)
+        self._queues: dict[str, WorkQueue] = {}
+        self._poller = Poller(
+            self._dashboard,
+            clock,
+            entropy,
+            self._wake_owner,
+            Limits(
+                at_once=options.dashboard_poll_concurrency,
+                interval=options.dashboard_poll_interval,
+                cache_size=options.dashboard_cache_size,
+                cache_age=options.dashboard_cache_expiry,
+            ),
+        )
 
     async def run(self, stop: asyncio.Event) -> int:
         """Run until `stop` is set, or until there is a reason to give up; returns the exit code of the process."""
         try:
             groups = await self._api_groups()
+            kinds = await self._ray_kinds()
         except (errors.ApiError, OSError) as refusal:
             log.error("The API server does not say what it serves: %s", refusal)
             return EXIT_FAILURE
-        self.manager = self._assembled(groups)
-        return await self.manager.run(stop)
+        self.manager = self._assembled(groups, kinds)
+        try:
+            return await self.manager.run(stop)
+        finally:
+            await self._poller.close()
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Let go of the connections."""
+        await self._carrier.close()
         await self.client.close()
 
-    def _assembled(self, groups: frozenset[str]) -> Manager:
+    def _assembled(self, groups: frozenset[str], kinds: frozenset[str]) -> Manager:
         options = self._options
         collect_process(self.registry, self._clock.now().timestamp())
         metrics = ControllerMetrics(self.registry)
         writer = Writer(self.client, self.informers)
-        controllers = []
-        recorders = []
-        for build in (self._ray_clusters,):
-            controller, recorder = build(metrics, writer, groups)
-            controllers.append(controller)
-            recorders.append(recorder)
+        routes = bool(_OPENSHIFT & groups) and not options.environment.ingress_on_openshift
+        clusters = ClusterCaches(self.informers, routes=routes)
+        built = [self._ray_clusters(metrics, writer, clusters, routes=routes)]
+        if "RayJob" in kinds and not options.dry_run:
+            jobs = JobCaches(self.informers, clusters)
+            built.append(self._ray_jobs(metrics, writer, jobs))
+            if "RayCronJob" in kinds and options.gates.enabled("RayCronJob"):
+                built.append(self._ray_cron_jobs(metrics, writer, jobs))
+        controllers = [controller for controller, _ in built]
+        recorders = [recorder for _, recorder in built]
         return Manager(
             controllers,
             recorders,
             Caches(self.informers.start, lambda: self.informers.problems, self.informers.stop),
             self.registry,
-            election=self._election() if options.leader_election and not options.dry_run else None,
+            election=self._election,
             metrics_address=options.metrics_address,
             probe_address=options.probe_address,
         )
 
     def _ray_clusters(
-        self, metrics: ControllerMetrics, writer: Writer, groups: frozenset[str]
+        self, metrics: ControllerMetrics, writer: Writer, caches: ClusterCaches, *, routes: bool
     ) -> tuple[Controller, Recorder]:
         options = self._options
-        routes = bool(_OPENSHIFT & groups) and not options.environment.ingress_on_openshift
         config = ClusterConfig(
             settings=settings_of(options),
             redis_cleanup=options.environment.redis_cleanup,
@@ -119,7 +173,6 @@ class Operator:
             routes=routes,
             resync_seconds=options.environment.raycluster_requeue_seconds,
         )
-        caches = ClusterCaches(self.informers, routes=routes)
         recorder = self._recorder(raycluster.NAME)
         clusters = raycluster.RayClusters(
             caches,
@@ -132,26 +185,79 @@ class Operator:
             metrics=ClusterMetrics(self.registry, caches.clusters) if options.enable_metrics else None,
             dry_run=self._printed if options.dry_run else None,
         )
-        controller = Controller(
-            raycluster.NAME,
-            "RayCluster",
-            clusters.reconcile,
-            find=clusters.find,
-            events=recorder,
-            metrics=metrics,
-            entropy=self._entropy,
-            cap=options.reconcile_concurrency,
-        )
+        controller = self._controller(raycluster.NAME, "RayCluster", clusters, recorder, metrics)
         caches.wake_by(_waking(controller))
         return controller, recorder
 
-    def _recorder(self, name: str) -> Recorder:
-        return Recorder(ClusterEvents(self.client), self._clock, f"{name}-controller", self._hostname)
+    def _ray_jobs(
+        self, metrics: ControllerMetrics, writer: Writer, caches: JobCaches
+    ) -> tuple[Controller, Recorder]:
+        options = self._options
+        config = JobConfig(
+            settings=settings_of(options),
+            transition_grace_seconds=options.environment.rayjob_transition_grace_seconds,
+            status_check_seconds=options.environment.rayjob_status_check_seconds,
+            delete_rayjob=options.delete_rayjob,
+        )
+        recorder = self._recorder(rayjob.NAME)
+        jobs = rayjob.RayJobs(
+            caches,
+            self._poller,
+            writer,
+            recorder,
+            config,
+            clock=self._clock,
+            entropy=self._entropy,
+            metrics=JobMetrics(self.registry, caches.jobs) if options.enable_metrics else None,
+        )
+        controller = self._controller(rayjob.NAME, "RayJob", jobs, recorder, metrics)
+        caches.wake_by(_waking(controller))
+        return controller, recorder
 
-    def _election(self) -> Election:
+    def _ray_cron_jobs(
+        self, metrics: ControllerMetrics, writer: Writer, jobs: JobCaches
+    ) -> tuple[Controller, Recorder]:
+        caches = CronCaches(self.informers, jobs.jobs)
+        recorder = self._recorder(raycronjob.NAME)
+        rules = ValidationConfig(self._options.gates)
+        crons = raycronjob.RayCronJobs(caches, writer, recorder, rules, clock=self._clock)
+        controller = self._controller(raycronjob.NAME, "RayCronJob", crons, recorder, metrics)
+        caches.wake_by(_waking(controller))
+        return controller, recorder
+
+    def _controller(
+        self, name: str, kind: str, reconciler: "_Reconciler", recorder: Recorder, metrics: ControllerMetrics
+    ) -> Controller:
+        controller = Controller(
+            name,
+            kind,
+            reconciler.reconcile,
+            find=reconciler.find,
+            events=recorder,
+            metrics=metrics,
+            entropy=self._entropy,
+            cap=self._options.reconcile_concurrency,
+        )
+        self._queues[kind] = controller.queue
+        return controller
+
+    def _dashboard(self, address: Address) -> Dashboard:
+        patience = PROXIED if self._options.use_kubernetes_proxy else DIRECT
+        return Dashboard(address, self._carrier, self._tokens, patience)
+
+    def _wake_owner(self, owner: Owner) -> None:
+        """Have the object looked at that some news from Ray is about."""
+        self._queues[owner.kind].add(owner.key)
+
+    def _recorder(self, name: str) -> Recorder:
+        dry = self._options.dry_run
+        writer = PrintedEvents(self._printed) if dry else ClusterEvents(self.client)
+        return Recorder(writer, self._clock, f"{name}-controller", self._hostname)
+
+    def _elected_by(self, leases: ClusterLeases) -> Election:
         leads = LeaderMetrics(self.registry, LEASE_METRIC)
         return Election(
-            ClusterLeases(self.client),
+            leases,
             lease_namespace(self._options.leader_election_namespace),
             identity(self._hostname, self._entropy),
             clock=self._clock,
@@ -162,6 +268,26 @@ class Operator:
     async def _api_groups(self) -> frozenset[str]:
         answer = await self.client.send(Request("GET", "/apis", repeatable="read"))
         return frozenset(group.name for group in msgspec.json.decode(answer.body, type=_Groups).groups)
+
+    async def _ray_kinds(self) -> frozenset[str]:
+        """Return the kinds of ours that the server knows; a missing one is told, and its controller left out."""
+        answer = await self.client.send(Request("GET", "/apis/ray.io/v1", repeatable="read"))
+        found = frozenset(one.kind for one in msgspec.json.decode(answer.body, type=_Resources).resources)
+        wanted = ["RayCluster", "RayJob"]
+        if self._options.gates.enabled("RayCronJob"):
+            wanted.append("RayCronJob")
+        for kind in wanted:
+            if kind not in found:
+                log.warning("%s is not served here; install its CRD and start the operator again", kind)
+        return found
+
+
+class _Reconciler(Protocol):
+    """What a kind's controller consists of."""
+
+    async def reconcile(self, key: Key) -> Outcome: ...
+
+    def find(self, key: Key) -> Object | None: ...
 
 
 def _waking(controller: Controller) -> Callable[[Key, bool], None]:

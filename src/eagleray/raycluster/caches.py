@@ -112,7 +112,8 @@ class _Waking:
     """Finds the cluster that a change is about.
 
     What we wrote ourselves wakes nobody but for clusters, which other controllers of ours make: the pass that wrote
-    goes on from the answer. Nor does a change of fields that no view has.
+    goes on from the answer. What is gone by our own deletion does wake, since its place is free only now. A change of
+    fields that no view has wakes nobody.
     """
 
     def __init__(self, wake: Wake) -> None:
@@ -139,7 +140,7 @@ class _Waking:
             self._child_changed(change, key)
 
     def _child_changed(self, change: Change[Any], key: Key) -> None:
-        if change.cause != "write" and change.old != change.new:
+        if change.old != change.new and (change.cause != "write" or change.new is None):
             self._wake(key, change.cause == "list")
 
 

@@ -94,7 +94,7 @@ def _head_service(snapshot: Snapshot, settings: Settings) -> Iterator[Action]:
     if len(found) > 1:
         names = ", ".join(sorted(_place(service) for service in found))
         note = f"More than one head service: {names}; delete all but one"
-        yield Refuse(note, Say("FailedToCreateService", "Create", "Cannot tell the head service", "Warning"))
+        yield Refuse(note, Say("FailedToCreateService", "Create", note, "Warning"))
     elif not found:
         wanted = services.head_service(snapshot.cluster, settings)
         yield Create(SERVICES, wanted, _creation(SERVICES, "service", wanted))

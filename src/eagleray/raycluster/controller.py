@@ -27,6 +27,7 @@ from eagleray.raycluster.status import (
     needs_write,
     next_status,
     stamped,
+    suspension_of,
 )
 from eagleray.raycluster.streaks import NONE, Groups, held_back, next_streaks
 from eagleray.raycluster.verdict import judge
@@ -69,7 +70,7 @@ class RayClusters:
         self._client = client
         self._writer = writer
         self._events = events
-        self._acting = Acting(client, writer, events)
+        self._acting = Acting(writer, events)
         self._config = config
         self._rules = ValidationConfig(config.settings.gates)
         self._clock = clock
@@ -130,6 +131,8 @@ class RayClusters:
             cleanup_enabled=self._config.redis_cleanup,
         )
         failure = await self._act(snapshot.cluster, ending.stages)
+        if failure is not None and ending.otherwise:
+            failure = await self._act(snapshot.cluster, ending.otherwise)
         if failure is not None:
             raise failure.cause
         return Done() if ending.look_again is None else Again(ending.look_again)
@@ -205,7 +208,8 @@ class RayClusters:
         await self._patch_status(seen.cluster, old, stamped(new, now))
         if self._metrics is not None:
             self._metrics.wrote(seen.cluster, old, new, now)
-        return self._config.resync_seconds
+        # Whether Pods go or come is planned from these conditions, and our own write wakes nobody.
+        return 0.0 if suspension_of(old) != suspension_of(new) else self._config.resync_seconds
 
     async def _write_generation(self, cluster: Cluster) -> None:
         """Write down that a generation was looked at, though nothing of it was done."""

@@ -12,6 +12,7 @@ from eagleray.manifests.environment import storage_namespace
 from eagleray.manifests.redis_cleanup import redis_cleanup_job
 from eagleray.manifests.settings import Settings
 from eagleray.raycluster.snapshot import Snapshot
+from eagleray.raycluster.views import JobView
 from eagleray.runtime.actions import Action, Create, DeleteAll, Patch, Said, Say, Stage, Tell
 from kubewire.times import parse_time
 
@@ -20,6 +21,8 @@ Object = dict[str, Any]
 FINALIZER = "ray.io/gcs-ft-redis-cleanup-finalizer"
 TIMEOUT_ANNOTATION = "ray.io/gcs-ft-deletion-timeout"
 DEFAULT_TIMEOUT = 300
+# Pods and Jobs are watched; in case a change was missed, they are looked at again after so many seconds.
+RECHECK = 30.0
 
 
 def needs_cleanup(cluster: Cluster, *, enabled: bool) -> bool:
@@ -33,7 +36,7 @@ def has_finalizer(cluster: Cluster) -> bool:
 
 
 def deletion_timeout(cluster: Cluster) -> int:
-    """Return how many seconds the cleanup may take in all before the object is let go."""
+    """Return how many seconds the cleanup may take before the object is let go."""
     text = cluster.annotations.get(TIMEOUT_ANNOTATION, "")
     seconds = int(text) if text.isascii() and text.isdecimal() and len(text) <= 9 else 0
     return seconds or DEFAULT_TIMEOUT
@@ -45,42 +48,59 @@ def add_finalizer(cluster: Cluster) -> Stage:
 
 
 class Ending(NamedTuple):
-    """What a deletion needs now, and after how many seconds to look again even if nothing happens."""
+    """What a deletion needs now, what to do instead if that fails, and after how many seconds to look again."""
 
     stages: Sequence[Stage]
     look_again: float | None = None
+    otherwise: Sequence[Stage] = ()
 
 
 def plan_deletion(snapshot: Snapshot, settings: Settings, now: datetime, *, cleanup_enabled: bool) -> Ending:
     """Plan the next step of a deletion: Pods, the cleanup Job, the end of the finalizer.
 
-    Whatever happens, the object is let go after its timeout; what was left behind then is told.
+    However long the head takes to go, the cleanup is tried; once it has begun it has its whole time. What was left
+    behind in Redis is told.
     """
     cluster = snapshot.cluster
     if not has_finalizer(cluster):
         return Ending(())
     if not needs_cleanup(cluster, enabled=cleanup_enabled):
         return Ending((_let_go(cluster),))
-    left = (
-        deletion_timeout(cluster) - (now - parse_time(cluster.metadata["deletionTimestamp"])).total_seconds()
-    )
     job = snapshot.cleanup
-    ended = job.ending if job is not None and job.metadata.controller == cluster.uid else None
-    if ended is not None:
-        told = () if ended.type == "Complete" else (Tell(_failed(cluster, ended.message or ended.reason)),)
-        return Ending((Stage("redis-cleanup", told), _let_go(cluster)))
-    if left <= 0:
-        note = (
-            f"Deletion of RayCluster {_place(cluster)} took longer than {deletion_timeout(cluster)} s:"
-            f" it was let go, and its state in Redis, namespace {storage_namespace(cluster)}, may be left"
-        )
-        forced = Tell(Say("ForceDeletedStuckCluster", "Cleanup", note, "Warning"))
-        return Ending((Stage("redis-cleanup", (forced,)), _let_go(cluster)))
+    if job is not None and job.metadata.controller == cluster.uid:
+        return _follow(cluster, job, now)
     if any(not pod.is_terminating for pod in snapshot.pods):
-        return Ending(tuple(_delete_pods(snapshot)), left)
-    if job is None and not any(pod.is_head for pod in snapshot.pods):
-        return Ending((Stage("redis-cleanup", (_cleanup(cluster, settings),)),), left)
-    return Ending((), left)
+        return Ending(tuple(_delete_pods(snapshot)), RECHECK)
+    if any(pod.is_head for pod in snapshot.pods):
+        return Ending((), RECHECK)
+    begin = (Stage("redis-cleanup", (_cleanup(cluster, settings),)),)
+    if _time_left(cluster, cluster.metadata["deletionTimestamp"], now) > 0:
+        return Ending(begin, RECHECK)
+    return Ending(begin, RECHECK, otherwise=_give_up(cluster, "its cleanup Job could not be created"))
+
+
+def _follow(cluster: Cluster, job: JobView, now: datetime) -> Ending:
+    """Plan from how the cleanup Job stands: let the cluster go when it has ended or has had its time."""
+    ended = job.ending
+    if ended is not None and ended.type == "Complete":
+        return Ending((_let_go(cluster),))
+    if ended is not None:
+        why = f"its cleanup Job failed: {ended.message or ended.reason}"
+        return Ending((Stage("redis-cleanup", (Tell(_failed(cluster, why)),)), _let_go(cluster)))
+    left = _time_left(cluster, job.metadata.creation_timestamp, now)
+    if left > 0:
+        return Ending((), left)
+    return Ending(_give_up(cluster, f"its cleanup Job did not end in {deletion_timeout(cluster)} s"))
+
+
+def _give_up(cluster: Cluster, why: str) -> Sequence[Stage]:
+    note = f"RayCluster {_place(cluster)} was let go before its cleanup was done: {why}"
+    forced = Tell(Say("ForceDeletedStuckCluster", "Cleanup", note, "Warning"))
+    return Stage("redis-cleanup", (forced, Tell(_failed(cluster, why)))), _let_go(cluster)
+
+
+def _time_left(cluster: Cluster, since: str, now: datetime) -> float:
+    return deletion_timeout(cluster) - (now - parse_time(since)).total_seconds()
 
 
 def _delete_pods(snapshot: Snapshot) -> Iterator[Stage]:

@@ -7,6 +7,7 @@ from eagleray.manifests import naming
 from eagleray.manifests.cluster import Cluster
 from eagleray.manifests.hashing import is_current
 from eagleray.manifests.pods import Place
+from eagleray.manifests.rayjob import KEEP_LOST_HEAD, MODE_LABEL, SIDECAR
 from eagleray.raycluster.counts import desired_pods, hosts_of
 from eagleray.raycluster.views import PodView
 
@@ -14,7 +15,6 @@ Object = dict[str, Any]
 
 HASH_ANNOTATION = "ray.io/upgrade-strategy-recreate-hash"
 VERSION_ANNOTATION = "ray.io/kuberay-version"
-KEEP_LOST_HEAD = "ray.io/disable-provisioned-head-restart"
 
 
 class Deletion(NamedTuple):
@@ -76,7 +76,7 @@ def plan_pods(cluster: Cluster, pods: Sequence[PodView], around: Circumstances) 
     if head_deletion:
         return PodPlan(restamp=restamp, delete=tuple(head_deletion))
     create_head = not heads
-    if create_head and _is_provisioned(cluster) and cluster.annotations.get(KEEP_LOST_HEAD) == "true":
+    if create_head and _keeps_lost_head(cluster):
         return PodPlan(restamp=restamp)
     deletions, creations = _plan_workers(cluster, pods, around)
     return PodPlan("", restamp, (), tuple(deletions), create_head, tuple(creations))
@@ -101,6 +101,17 @@ def _suspension(cluster: Cluster, around: Circumstances) -> str:
     return "suspended" if _condition(cluster, "RayClusterSuspended") or wanted else ""
 
 
+def _keeps_lost_head(cluster: Cluster) -> bool:
+    """Tell whether a head that is lost stays lost: where it is asked for, once the cluster was provisioned.
+
+    A head with a submitter beside it may have submitted before that, and its successor would submit again.
+    """
+    if cluster.annotations.get(KEEP_LOST_HEAD) != "true":
+        return False
+    had_head = ((cluster.obj.get("status") or {}).get("head") or {}).get("podName")
+    return _is_provisioned(cluster) or bool(had_head and cluster.labels.get(MODE_LABEL) == SIDECAR)
+
+
 def _is_provisioned(cluster: Cluster) -> bool:
     return _condition(cluster, "RayClusterProvisioned")
 
@@ -123,16 +134,25 @@ def _plan_workers(
             by_group.setdefault(pod.group, []).append(pod)
     deletions: list[Deletion] = []
     creations: list[NewWorker] = []
-    for group in cluster.workers:
-        present = by_group.pop(group["groupName"], [])
+    # Of groups that share a name, which older operators let pass, the first has the Pods: they cannot be told apart.
+    groups = {group["groupName"]: group for group in reversed(cluster.workers)}
+    for group in reversed(groups.values()):
+        present = sorted(by_group.pop(group["groupName"], []), key=_turn)
         by_replica = around.indexing and hosts_of(group) > 1
         plan = _plan_replicas if by_replica else _plan_group
         gone, new = plan(cluster, group, present, around)
         deletions += gone
         creations += [] if group["groupName"] in around.held_back else new
-    for name, strays in by_group.items():
-        deletions += _deletions(strays, f"group {name} is no longer in the spec")
+    for strays in by_group.values():
+        deletions += _deletions(strays, "group removed from the spec")
     return deletions, creations
+
+
+def _turn(pod: PodView) -> tuple[str, int, str]:
+    """Return what Pods of a group are ordered by, so that an operator that starts anew goes on with the same choice."""
+    index = pod.metadata.labels.get(naming.REPLICA_INDEX_LABEL, "")
+    number = int(index) if index.isascii() and index.isdecimal() and len(index) <= 9 else -1
+    return pod.metadata.creation_timestamp, number, pod.name
 
 
 def _deletions(pods: Iterable[PodView], cause: str) -> list[Deletion]:

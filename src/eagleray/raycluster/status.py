@@ -92,6 +92,12 @@ def condition_of(status: Object, kind: str) -> Object | None:
     return next((entry for entry in status.get("conditions") or () if entry["type"] == kind), None)
 
 
+def suspension_of(status: Object) -> tuple[bool, bool]:
+    """Return whether a status says that a cluster is being suspended, and that it is."""
+    suspending, suspended = (condition_of(status, kind) or {} for kind in (SUSPENDING, SUSPENDED))
+    return suspending.get("status") == "True", suspended.get("status") == "True"
+
+
 def stamped(new: Object, now: datetime) -> Object:
     """Return a status with the time at which it is written."""
     return {**new, "lastUpdateTime": format_time(now)}

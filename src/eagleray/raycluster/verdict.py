@@ -27,13 +27,29 @@ def judge(cluster: Cluster, config: ValidationConfig, *, is_running: bool) -> Ve
     for problem in problems_of(cluster.obj, config, skip=_ONLY_BEFOREHAND):
         if problem.severity == "error" and not (problem.stricter and is_running):
             return Verdict(_rejection(place, problem), warnings)
-        note = f"RayCluster spec warning {place}: {problem}"
-        warnings.append(Say("InvalidRayClusterSpec", "Validate", note, "Warning"))
+        warnings.append(_warning(place, str(problem)))
+    if _has_idle_authentication(cluster):
+        warnings.append(_warning(place, _IDLE_AUTHENTICATION))
     return Verdict(None, warnings)
 
 
 # What is pointed out to whoever checks a manifest, and no news about a cluster that an autoscaler changes.
 _ONLY_BEFOREHAND = frozenset(("raycluster-w2",))
+
+
+# Not an error: a token that came with new Pods of a running cluster would cut them off from a head that has none.
+_IDLE_AUTHENTICATION = (
+    "spec.authOptions: authentication is off, because mode is not set; set mode to token to turn it on"
+)
+
+
+def _has_idle_authentication(cluster: Cluster) -> bool:
+    options = cluster.spec.get("authOptions")
+    return options is not None and not options.get("mode")
+
+
+def _warning(place: str, what: str) -> Say:
+    return Say("InvalidRayClusterSpec", "Validate", f"RayCluster spec warning {place}: {what}", "Warning")
 
 
 def _rejection(place: str, problem: Problem) -> Rejected:

@@ -13,6 +13,7 @@ class Condition(msgspec.Struct, frozen=True, rename="camel"):
     status: str
     reason: str = ""
     message: str = ""
+    last_transition_time: str | None = None
 
 
 class Happened(msgspec.Struct, frozen=True, rename="camel"):
@@ -21,6 +22,7 @@ class Happened(msgspec.Struct, frozen=True, rename="camel"):
     reason: str = ""
     message: str = ""
     exit_code: int = 0
+    finished_at: str | None = None
 
 
 class ContainerState(msgspec.Struct, frozen=True, rename="camel"):
@@ -31,6 +33,7 @@ class ContainerState(msgspec.Struct, frozen=True, rename="camel"):
 class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     state: ContainerState = ContainerState()
+    restart_count: int = 0
     last_state: ContainerState = ContainerState()
 
 

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eagleray.kube.client import Client
 from eagleray.kube.writer import Writer
 from eagleray.runtime.actions import (
     Action,
@@ -46,8 +45,7 @@ class ActionFailed(Exception):
 class Acting:
     """Carries plans out through a writer, whose caches know of each answer, and tells what became of them."""
 
-    def __init__(self, client: Client, writer: Writer, events: Recorder) -> None:
-        self._client = client
+    def __init__(self, writer: Writer, events: Recorder) -> None:
         self._writer = writer
         self._events = events
 
@@ -82,7 +80,8 @@ class Acting:
             with step(name):
                 await self._do(action)
         except _REFUSALS as refusal:
-            self._tell(regarding, said.failed, f", {refusal}")
+            # A plan that refuses to go on has said all there is to say.
+            self._tell(regarding, said.failed, "" if isinstance(action, Refuse) else str(refusal))
             if isinstance(action, Create) and action.optional and isinstance(refusal, errors.Conflict):
                 return None
             return ActionFailed(refusal, said.mark)
@@ -100,17 +99,18 @@ class Acting:
             case Delete(resource, ref):
                 await self._writer.delete(resource, ref)
             case DeleteAll(resource, selection):
-                await self._client.delete_collection(resource, selection)
+                await self._writer.delete_collection(resource, selection)
             case Refuse(message):
                 raise PlanRefused(message)
             case Tell():
                 pass
 
-    def _tell(self, regarding: Mapping[str, Any], say: Say | None, more: str = "") -> None:
+    def _tell(self, regarding: Mapping[str, Any], say: Say | None, error: str = "") -> None:
         if say is None:
             return
         tell = self._events.warning if say.kind == "Warning" else self._events.normal
-        tell(regarding, say.reason, say.action, f"{say.note}{more}")
+        joint = "" if not error else " " if say.note.endswith(":") else ", "
+        tell(regarding, say.reason, say.action, f"{say.note}{joint}{error}")
 
 
 def _said(action: Action) -> Said:

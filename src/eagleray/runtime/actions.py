@@ -17,7 +17,7 @@ class Say(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What is told when an action is done, and when it fails; the error's text is added to the second.
+    """What is told when an action is done, and when it fails; the error is added to the second, after a comma or colon.
 
     `mark` names the failure for whoever computes the status.
     """
@@ -79,7 +79,7 @@ class Tell(NamedTuple):
 
 
 class Refuse(NamedTuple):
-    """The plan cannot go on: it fails here, with this message."""
+    """The plan cannot go on: it fails here, with this message; the event says the whole of it."""
 
     message: str
     say: Say | None = None

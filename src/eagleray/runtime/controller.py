@@ -9,7 +9,7 @@ from eagleray.kube.resources import Key
 from eagleray.kube.writer import NameTaken
 from eagleray.runtime.events import Recorder
 from eagleray.runtime.logging import about, fields
-from eagleray.runtime.outcomes import Again, Done, Outcome, Rejected, failed_step
+from eagleray.runtime.outcomes import Again, Done, Failed, Outcome, Rejected, failed_step
 from eagleray.runtime.series import ControllerMetrics
 from kubewire import errors
 from kubewire.sources import Entropy
@@ -146,8 +146,14 @@ class Controller:
                 self.queue.succeeded(key)
                 self._log.warning("%s", message, extra=fields(reason=reason))
                 self._tell(key, reason, action, message)
+            case Failed(error, within):
+                self._fail(key, error)
+                if within is not None:
+                    self.queue.add_after(key, within)
             case _:
-                raise TypeError(f"a pass ends in Done, Again, Rejected or an exception, not in {outcome!r}")
+                raise TypeError(
+                    f"a pass ends in Done, Again, Rejected, Failed or an exception, not in {outcome!r}"
+                )
 
     def _fail(self, key: Key, error: Exception) -> None:
         """The other half of the switch: what follows from an exception."""

@@ -103,11 +103,16 @@ class Election:
             await asyncio.gather(working, renewing, return_exceptions=True)
             await self._release()
 
+    @property
+    def holds(self) -> bool:
+        """Whether this process leads by its own clock. One that has slept past its Lease sees it here first."""
+        return self.is_leading and self._clock.monotonic() - self._renewed_at <= self._times.lease
+
     def check(self) -> str | None:
         """Return what is wrong if this process still acts as the leader though its Lease has run out."""
-        age = self._clock.monotonic() - self._renewed_at
-        if not self.is_leading or age <= self._times.lease:
+        if not self.is_leading or self.holds:
             return None
+        age = self._clock.monotonic() - self._renewed_at
         return f"the Lease {self._namespace}/{self._name} was renewed {age:.0f} s ago and has run out"
 
     async def _campaign(self) -> None:

@@ -160,7 +160,7 @@ def usage() -> str:
         for option in OPTIONS.values()
         if option.flag
     ]
-    return "\n".join(["Usage: eagleray operator [--FLAG=VALUE ...]", "", *rows])
+    return "\n".join(["usage: eagleray operator [--FLAG=VALUE ...]", "", *rows])
 
 
 def read_options(arguments: Sequence[str], variables: Mapping[str, str]) -> Options:

@@ -23,7 +23,14 @@ class Rejected(NamedTuple):
     action: str = "Validate"
 
 
-Outcome = Done | Again | Rejected
+class Failed(NamedTuple):
+    """Something was refused: again after a pause that grows, but not later than `within` seconds if that is given."""
+
+    error: Exception
+    within: float | None = None
+
+
+Outcome = Done | Again | Rejected | Failed
 
 # The step of a failure outside of every named step.
 UNNAMED_STEP = "reconcile"

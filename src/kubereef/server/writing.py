@@ -33,6 +33,7 @@ async def create_object(call: Call, obj: Object, options: WriteOptions, warnings
     if obj["metadata"].get("resourceVersion"):
         raise errors.ApiError("resourceVersion should not be set on objects to be created")
     behaviour.defaults(obj)
+    is_named = bool(obj["metadata"].get("name"))
     metadata.begin(resource_type, obj, call.namespace, call.around.clock, call.around.entropy)
     attempt = Attempt(
         "CREATE",
@@ -47,7 +48,8 @@ async def create_object(call: Call, obj: Object, options: WriteOptions, warnings
     )
     await call.around.admission.wait(call.store, attempt)
     # From here on nothing waits, so that a name that is free stays free.
-    _settle_name(call, obj)
+    if not is_named:
+        _settle_name(call, obj)
     attempt = attempt._replace(name=obj["metadata"].get("name", ""))
     warnings += call.around.admission.mutate(call.store, attempt)
     if "status" in resource_type.subresources:
@@ -214,9 +216,9 @@ def missing(resource_type: ResourceType, name: str) -> errors.NotFound:
 
 
 def _settle_name(call: Call, obj: Object) -> None:
-    """Make a name that the server made anew while it is taken."""
+    """Make a name that the server made anew while it is taken; one that a client chose is its own affair."""
     meta = obj["metadata"]
-    if not meta.get("generateName") or not meta["name"].startswith(meta["generateName"][:58]):
+    if not meta.get("generateName"):
         return
     for _ in range(_NAME_TRIES):
         if call.store.latest(call.key_of(meta["name"])) is None:

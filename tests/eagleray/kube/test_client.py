@@ -312,7 +312,7 @@ async def test_an_observer_counts_tries_waits_and_repeats(world):
     seen: list[tuple[object, ...]] = []
 
     class Counting:
-        def answered(self, request, host, code, seconds):
+        def answered(self, request, host, code, seconds, size):
             seen.append(("answered", request.verb, host, code))
 
         def held_back(self, request, host, seconds):

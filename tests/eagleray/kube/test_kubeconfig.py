@@ -82,6 +82,7 @@ async def test_files_of_a_list_may_be_missing_but_not_all_of_them(tmp_path, cloc
         find_access({}, clock, kubeconfig=str(tmp_path / "missing"))
 
 
+@pytest.mark.case("OP-34")
 def test_the_file_given_is_asked_before_the_environment_and_that_before_the_home(tmp_path, clock):
     home = tmp_path / ".kube"
     home.mkdir()
@@ -324,6 +325,7 @@ def test_a_pod_without_a_token_is_told_what_it_lacks(mounted, clock):
         in_cluster({}, clock, mounted)
 
 
+@pytest.mark.case("OP-34")
 def test_a_pod_is_found_before_the_home(tmp_path, clock, mounted, monkeypatch):
     monkeypatch.setattr("eagleray.kube.kubeconfig.in_cluster", partial(in_cluster, mounted=mounted))
     assert find_access({**POD, "HOME": str(tmp_path)}, clock).server == "https://10.0.0.1:443"

@@ -9,8 +9,6 @@ async def test_a_cluster_becomes_ready_and_goes(world):
     assert cluster["status"]["availableWorkerReplicas"] == 3
     assert len(await world.pods()) == 4
     await world.pass_time(10)
-    print(world.writes(), await world.reasons())
-    print(cluster["status"])
     await world.delete("RayCluster", "c")
     await world.pass_time(60)
     assert await world.pods() == []

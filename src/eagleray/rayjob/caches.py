@@ -1,0 +1,110 @@
+"""What the RayJob controller watches besides what the RayCluster controller does, and whom a change wakes."""
+
+from collections.abc import Callable
+from typing import Any
+
+from eagleray.kube.cache import Cache, Change
+from eagleray.kube.informers import Informers
+from eagleray.kube.resources import RAY_JOBS, SERVICES, Key
+from eagleray.kube.views import whole
+from eagleray.manifests import naming
+from eagleray.manifests.rayjob import RayJob
+from eagleray.raycluster.caches import Caches as ClusterCaches
+from eagleray.raycluster.views import JobView, PodView
+from kubewire.owners import controller_of
+
+Object = dict[str, Any]
+Wake = Callable[[Key, bool], None]
+
+_BY_ORIGIN = (naming.ORIGIN_NAME_LABEL,)
+
+
+class Caches:
+    """RayJobs, their Services, and the clusters, Pods and Jobs that are watched anyway."""
+
+    def __init__(self, informers: Informers, shared: ClusterCaches) -> None:
+        self.jobs: Cache[Object] = informers.add(RAY_JOBS, whole(RAY_JOBS)).cache
+        self.services: Cache[Object] = informers.add(
+            SERVICES,
+            whole(SERVICES),
+            label_selector=f"{naming.ORIGIN_KIND_LABEL}=RayJob",
+            labels=_BY_ORIGIN,
+        ).cache
+        self.clusters = shared.clusters
+        self.pods = shared.pods
+        self.submitters = shared.jobs
+        # Which jobs use a cluster that a user chose: the cluster itself does not say.
+        self._selecting: dict[Key, dict[Key, None]] = {}
+        self.jobs.listen(self._note_selection)
+
+    def submitter_of(self, job: RayJob) -> JobView | None:
+        """Return the Job that submits for a RayJob, if it is the RayJob's own."""
+        found = self.submitters.get((job.namespace, job.name))
+        return found if found is not None and found.metadata.controller == job.uid else None
+
+    def heads_of(self, job: RayJob) -> list[PodView]:
+        pods = self.pods.labelled(job.namespace, naming.CLUSTER_LABEL, job.cluster_name)
+        return [pod for pod in pods if pod.is_head]
+
+    def wake_by(self, wake: Wake) -> None:
+        """Have a function called with the RayJob that a change is about, and whether it is only a start-up recheck."""
+
+        def job_changed(change: Change[Object]) -> None:
+            if change.cause != "write" or change.old is None:
+                wake(change.key, change.cause == "list")
+
+        def cluster_changed(change: Change[Object]) -> None:
+            if change.cause == "write" and change.old is None:
+                return  # made by the pass that goes on from it
+            for obj in (change.new, change.old):
+                owner = controller_of(obj) if obj is not None else None
+                if owner is not None and owner.get("kind") == "RayJob":
+                    wake(Key(change.key.namespace, owner["name"]), change.cause == "list")
+                    break
+            for key in self._selecting.get(change.key, ()):
+                wake(key, change.cause == "list")
+
+        def child_changed(change: Change[Any]) -> None:
+            if change.cause == "write" or change.old == change.new:
+                return
+            value: Any = change.new if change.new is not None else change.old
+            labels = (
+                value["metadata"].get("labels") or {} if isinstance(value, dict) else value.metadata.labels
+            )
+            if labels.get(naming.ORIGIN_KIND_LABEL) == "RayJob":
+                wake(Key(change.key.namespace, labels[naming.ORIGIN_NAME_LABEL]), change.cause == "list")
+
+        self.jobs.listen(job_changed)
+        self.clusters.listen(cluster_changed)
+        self.services.listen(child_changed)
+        self.submitters.listen(child_changed)
+        self.pods.listen(self._head_changed(wake))
+
+    def _head_changed(self, wake: Wake) -> Callable[[Change[PodView]], None]:
+        """Wake the job of a head whose submitter runs beside Ray."""
+
+        def changed(change: Change[PodView]) -> None:
+            pod = change.new or change.old
+            if pod is None or not pod.is_head or change.cause == "write" or change.old == change.new:
+                return
+            cluster = self.clusters.get(
+                (change.key.namespace, pod.metadata.labels.get(naming.CLUSTER_LABEL, ""))
+            )
+            owner = controller_of(cluster) if cluster is not None else None
+            if owner is not None and owner.get("kind") == "RayJob":
+                wake(Key(change.key.namespace, owner["name"]), change.cause == "list")
+
+        return changed
+
+    def _note_selection(self, change: Change[Object]) -> None:
+        for obj, is_there in ((change.old, False), (change.new, True)):
+            name = RayJob(obj).selected_cluster if obj is not None else ""
+            if not name:
+                continue
+            cluster = Key(change.key.namespace, name)
+            if is_there:
+                self._selecting.setdefault(cluster, {})[change.key] = None
+            elif cluster in self._selecting:
+                self._selecting[cluster].pop(change.key, None)
+                if not self._selecting[cluster]:
+                    del self._selecting[cluster]

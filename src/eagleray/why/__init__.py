@@ -1,0 +1,1 @@
+"""`eagleray why`: what an object waits for, and what would help."""

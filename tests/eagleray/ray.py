@@ -1,0 +1,204 @@
+"""Ray in the test world: heads answer when their Pods run, and submitters do what their command says.
+
+    ray = RayOnPods(world, lasts=20)
+    async with ray:
+        await world.create(rayjob())
+
+A head is another session whenever its container starts anew, and has then forgotten its jobs, unless it is told to
+keep them as one with external storage does. Submitters, in Pods of their own or beside Ray, replay the generated
+command on every start: they wait for the head, ask for the job, check the session, submit, and follow the log.
+"""
+
+import asyncio
+import re
+from datetime import datetime
+
+from kubereef.controllers.following import follow
+from kubewire import errors
+from kubewire.times import format_time
+
+SUBMITTER = "ray-job-submitter"
+PODS = "/api/v1/pods"
+
+_SESSION_CHECK = re.compile(r'" (?P<address>\S+) "(?P<session>[^"]*)" (?P<requested>\d+) \|\|')
+_SESSION_TIME = re.compile(r"session_([0-9_-]{26})")
+
+
+class RayOnPods:
+    """Follows the world's Pods and lets Ray live in them. Jobs last and end as told, unless a test sets their status.
+
+    `submitter_faults` are taken one by one by starting submitters: "dies before", "dies after" (the submission).
+    """
+
+    def __init__(self, world, *, lasts=20.0, ends="SUCCEEDED", keeps_jobs=False, health_delay=0.0):
+        self.world = world
+        self.dashboards = world.dashboards
+        self.lasts = lasts
+        self.ends = ends
+        self.keeps_jobs = keeps_jobs
+        self.health_delay = health_delay
+        self.submitter_faults = []
+        self.exit_codes = []
+        self._heads = {}  # Pod uid and restart count of the head that answers at a host
+        self._jobs = {}  # what heads with external storage keep, by host
+        self._submitters = {}
+        self._following = None
+
+    async def __aenter__(self):
+        self._following = asyncio.create_task(follow(self.world.api, PODS, self), name="ray on pods")
+        return self
+
+    async def __aexit__(self, *_why):
+        tasks = [self._following, *self._submitters.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def ledger(self):
+        return self.dashboards.ledger
+
+    # --- what the watch tells (see following.Sink)
+
+    def replace(self, objects, revision):
+        for pod in objects:
+            self._seen(pod)
+
+    def apply(self, kind, obj, revision):
+        if kind == "DELETED":
+            self._gone(obj)
+        else:
+            self._seen(obj)
+
+    def reached(self, revision):
+        pass
+
+    # --- heads
+
+    def _seen(self, pod):
+        labels = pod["metadata"].get("labels") or {}
+        if labels.get("ray.io/node-type") == "head":
+            self._head_seen(pod, labels["ray.io/cluster"])
+        statuses = {one["name"]: one for one in (pod.get("status") or {}).get("containerStatuses") or ()}
+        status = statuses.get(SUBMITTER)
+        if status is not None and "running" in (status.get("state") or {}):
+            start = (pod["metadata"]["uid"], status.get("restartCount", 0))
+            if start not in self._submitters:
+                self._submitters[start] = asyncio.create_task(self._submit(pod), name=f"submitter {start}")
+
+    def _head_seen(self, pod, cluster):
+        host = host_of(cluster, pod["metadata"]["namespace"])
+        statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+        ray = next((one for one in statuses if one["name"] != SUBMITTER), None)
+        if ray is None or "running" not in (ray.get("state") or {}):
+            self._stop(host, pod["metadata"]["uid"])
+            return
+        start = (pod["metadata"]["uid"], ray.get("restartCount", 0))
+        if self._heads.get(host) != start:
+            self._heads[host] = start
+            now = self.world.clock.now()
+            head = self.dashboards.start(
+                host, lasts=self.lasts, ends=self.ends, session=f"session_{now:%Y-%m-%d_%H-%M-%S_%f}_1"
+            )
+            if self.keeps_jobs:
+                head.jobs = self._jobs.setdefault(host, head.jobs)
+
+    def _gone(self, pod):
+        labels = pod["metadata"].get("labels") or {}
+        if labels.get("ray.io/node-type") == "head":
+            self._stop(
+                host_of(labels["ray.io/cluster"], pod["metadata"]["namespace"]), pod["metadata"]["uid"]
+            )
+        for start in [start for start in self._submitters if start[0] == pod["metadata"]["uid"]]:
+            self._submitters.pop(start).cancel()
+
+    def _stop(self, host, uid):
+        if self._heads.get(host, ("",))[0] == uid:
+            del self._heads[host]
+            self.dashboards.kill(host)
+
+    # --- submitters
+
+    async def _submit(self, pod):
+        container = next(one for one in pod["spec"]["containers"] if one["name"] == SUBMITTER)
+        environment = {one["name"]: one.get("value", "") for one in container["env"]}
+        job_id = environment["RAY_JOB_SUBMISSION_ID"]
+        labels = pod["metadata"]["labels"]
+        if labels.get("ray.io/node-type") == "head":
+            host = host_of(labels["ray.io/cluster"], pod["metadata"]["namespace"])
+        else:
+            host = environment["RAY_DASHBOARD_ADDRESS"]
+        fault = self.submitter_faults.pop(0) if self.submitter_faults else ""
+        code = await self._run(container["args"][0], host, job_id, fault)
+        self.exit_codes.append(code)
+        await self._end(pod, code)
+
+    async def _run(self, command, host, job_id, fault):
+        """Return the exit code of the generated command."""
+        while host not in self.dashboards.heads:  # noqa: ASYNC110 - the command polls
+            await asyncio.sleep(2)
+        await asyncio.sleep(self.health_delay)
+        head = self.dashboards.heads.get(host)
+        if head is None or fault == "dies before":
+            return 1
+        checks = "ray job status" in command
+        if not checks or job_id not in head.jobs:
+            if checks and _is_other_head(command, head.session):
+                return 86
+            try:
+                head.submit(job_id, command.partition(" -- ")[2].partition(" ;")[0])
+            except ValueError:
+                return 1
+        if fault == "dies after":
+            return 1
+        return await self._follow(host, head, job_id, waits_for_result=not checks)
+
+    async def _follow(self, host, head, job_id, *, waits_for_result):
+        while self.dashboards.heads.get(host) is head:
+            if job_id not in head.jobs:
+                return 1
+            status = head._shown(job_id)["status"]
+            if status in ("STOPPED", "SUCCEEDED", "FAILED"):
+                return 1 if waits_for_result and status != "SUCCEEDED" else 0
+            await asyncio.sleep(1)
+        return 1  # the line to the head is broken
+
+    async def _end(self, pod, code):
+        """Tell the end of the submitter as a kubelet does; its Pod ends with it unless Ray runs there, too."""
+        url = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+        try:
+            current = await self.world.api.get(url)
+        except errors.NotFound:
+            return
+        if current["metadata"]["uid"] != pod["metadata"]["uid"]:
+            return
+        status = current["status"]
+        ended = {
+            "exitCode": code,
+            "reason": "Completed" if code == 0 else "Error",
+            "finishedAt": format_time(self.world.clock.now()),
+        }
+        for one in status["containerStatuses"]:
+            if one["name"] == SUBMITTER:
+                one |= {"state": {"terminated": ended}, "ready": False}
+        if len(status["containerStatuses"]) == 1:
+            status["phase"] = "Succeeded" if code == 0 else "Failed"
+        await self.world.api.patch(f"{url}/status", {"status": status})
+
+
+def host_of(cluster, namespace="default"):
+    """Return where the dashboard of a cluster with plain names answers."""
+    return f"{cluster}-head-svc.{namespace}.svc.cluster.local:8265"
+
+
+def _is_other_head(command, session):
+    """Answer as the session check of the command does."""
+    found = _SESSION_CHECK.search(command)
+    if found is None:
+        return False
+    if found["session"]:
+        return session != found["session"]
+    begun = _SESSION_TIME.match(session)
+    assert begun, session
+    moment = datetime.strptime(begun[1] + " +0000", "%Y-%m-%d_%H-%M-%S_%f %z")
+    return moment.timestamp() > float(found["requested"])
