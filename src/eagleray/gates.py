@@ -35,7 +35,7 @@ GATES: Mapping[str, Gate] = {
         Gate("RayCronJob", "alpha", True, "1.6", "The RayCronJob controller."),
         Gate("SidecarSubmitterRestart", "alpha", False, "1.7", "A failed sidecar submitter is restarted."),
         Gate("RayClusterNetworkPolicy", "alpha", False, "1.7", "NetworkPolicies for a RayCluster.", False),
-        Gate("GCSFaultToleranceEmbeddedStorage", "alpha", False, "1.7", "The GCS kept in RocksDB.", False),
+        Gate("GCSFaultToleranceEmbeddedStorage", "alpha", False, "1.7", "The GCS kept in RocksDB."),
         Gate("RayClusterMTLS", "alpha", False, "1.7", "Mutual TLS by cert-manager.", False),
         Gate("RayClusterHistoryServer", "alpha", False, "1.7", "The history collector sidecar.", False),
         Gate("KubernetesWAS", "alpha", False, "1.7", "Gang scheduling by Kubernetes' own workload API."),

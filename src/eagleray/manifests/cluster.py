@@ -83,6 +83,11 @@ class Cluster:
         return self.fault_tolerance is not None or self.annotations.get(FT_ENABLED, "").lower() == "true"
 
     @property
+    def has_embedded_storage(self) -> bool:
+        """Whether the head keeps its state itself, on a volume, and not in Redis."""
+        return (self.fault_tolerance or {}).get("backend") == "rocksdb"
+
+    @property
     def auth(self) -> Object:
         return self.spec.get("authOptions") or {}
 

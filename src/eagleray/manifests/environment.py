@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from eagleray.manifests import storage
 from eagleray.manifests.cluster import Cluster
 from eagleray.manifests.naming import CLUSTER_LABEL, GROUP_LABEL, checked_name
 from eagleray.manifests.settings import Settings
@@ -66,6 +67,10 @@ def add_fault_tolerance(cluster: Cluster, environment: Environment, *, head: boo
         return
     if not head:
         environment.default("RAY_gcs_rpc_server_reconnect_timeout_s", "600")
+        return
+    if cluster.has_embedded_storage:
+        environment.default("RAY_gcs_storage", "rocksdb")
+        environment.default("RAY_gcs_storage_path", storage.PATH)
         return
     environment.default("RAY_external_storage_namespace", storage_namespace(cluster))
     options = cluster.fault_tolerance

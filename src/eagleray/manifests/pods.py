@@ -18,6 +18,7 @@ from eagleray.manifests.hashing import recreate_hash
 from eagleray.manifests.probes import add_probes
 from eagleray.manifests.settings import Settings
 from eagleray.manifests.startparams import METRICS_PORT, Params, head_params, start_command, worker_params
+from eagleray.manifests.storage import volume_and_mount
 
 Object = dict[str, Any]
 
@@ -52,7 +53,7 @@ def head_pod(cluster: Cluster, suffix: str, settings: Settings) -> Object:
         pod["metadata"]["name"] = given or f"{prefix}-{suffix}"
     annotations = pod["metadata"]["annotations"]
     annotations["ray.io/ft-enabled"] = "true" if cluster.is_fault_tolerant else "false"
-    if cluster.is_fault_tolerant:
+    if cluster.is_fault_tolerant and not cluster.has_embedded_storage:
         annotations["ray.io/external-storage-namespace"] = storage_namespace(cluster)
     annotations["ray.io/upgrade-strategy-recreate-hash"] = recreate_hash(cluster.spec)
     annotations["ray.io/kuberay-version"] = settings.version
@@ -62,6 +63,10 @@ def head_pod(cluster: Cluster, suffix: str, settings: Settings) -> Object:
         _add_autoscaler(cluster, spec, environment, settings)
     add_fault_tolerance(cluster, environment, head=True)
     container["env"] = environment.entries
+    if cluster.has_embedded_storage:
+        volume, mount = volume_and_mount(cluster)
+        _add_volume(spec, volume)
+        container["volumeMounts"] = [*(container.get("volumeMounts") or []), mount]
     spec["containers"] += copy.deepcopy(list(settings.head_sidecars))
     _finish(cluster, pod, params, settings, head=True)
     return pod

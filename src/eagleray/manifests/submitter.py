@@ -104,7 +104,8 @@ def _configure(container: Object, job: RayJob, command: str, settings: Settings,
     container["env"] = [
         *(container.get("env") or []),
         {"name": "PYTHONUNBUFFERED", "value": "1"},
-        {"name": "RAY_DASHBOARD_ADDRESS", "value": "" if job.mode == SIDECAR else job.dashboard_url},
+        # Beside Ray it is empty: the container is described before there is a Service, and needs none.
+        {"name": "RAY_DASHBOARD_ADDRESS", **({} if job.mode == SIDECAR else {"value": job.dashboard_url})},
         {"name": "RAY_JOB_SUBMISSION_ID", "value": job.job_id},
     ]
 

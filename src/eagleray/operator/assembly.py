@@ -143,7 +143,11 @@ class Operator:
         metrics = ControllerMetrics(self.registry)
         writer = Writer(self.client, self.informers)
         routes = bool(_OPENSHIFT & groups) and not options.environment.ingress_on_openshift
-        clusters = ClusterCaches(self.informers, routes=routes)
+        clusters = ClusterCaches(
+            self.informers,
+            routes=routes,
+            claims=options.gates.enabled("GCSFaultToleranceEmbeddedStorage"),
+        )
         built = [self._ray_clusters(metrics, writer, clusters, routes=routes)]
         if "RayJob" in kinds and not options.dry_run:
             jobs = JobCaches(self.informers, clusters)

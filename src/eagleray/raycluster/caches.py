@@ -8,6 +8,7 @@ from eagleray.kube.informers import Informers
 from eagleray.kube.resources import (
     INGRESSES,
     JOBS,
+    PERSISTENT_VOLUME_CLAIMS,
     PODS,
     RAY_CLUSTERS,
     ROLE_BINDINGS,
@@ -24,6 +25,7 @@ from eagleray.manifests import naming
 from eagleray.manifests.cluster import Cluster
 from eagleray.manifests.ingress import head_ingress
 from eagleray.manifests.redis_cleanup import NODE_TYPE, cleanup_name
+from eagleray.manifests.storage import claim_name
 from eagleray.raycluster.snapshot import Snapshot
 from eagleray.raycluster.views import Child, JobView, PodView
 from kubewire.owners import controller_of
@@ -38,7 +40,7 @@ _OURS = f"{naming.CREATED_BY_LABEL}={naming.APP_LABELS[naming.CREATED_BY_LABEL]}
 class Caches:
     """The objects of all clusters. Of children that only have to exist no more than their metadata is kept."""
 
-    def __init__(self, informers: Informers, *, routes: bool = False) -> None:
+    def __init__(self, informers: Informers, *, routes: bool = False, claims: bool = False) -> None:
         by_cluster = (naming.CLUSTER_LABEL,)
         self.clusters: Cache[Object] = informers.add(RAY_CLUSTERS, whole(RAY_CLUSTERS)).cache
         self.pods: Cache[PodView] = informers.add(
@@ -51,6 +53,12 @@ class Caches:
             INGRESSES, whole(INGRESSES), label_selector=naming.CLUSTER_LABEL
         ).cache
         self.jobs: Cache[JobView] = informers.add(JOBS, typed(JobView), label_selector=_OURS).cache
+        self.claims: Cache[Object] | None = None
+        if claims:
+            of_claims = whole(PERSISTENT_VOLUME_CLAIMS)
+            self.claims = informers.add(
+                PERSISTENT_VOLUME_CLAIMS, of_claims, label_selector=naming.CLUSTER_LABEL
+            ).cache
         self._children: list[tuple[Resource, Cache[Child]]] = [
             (resource, informers.add(resource, typed(Child), label_selector=selector).cache)
             for resource, selector in (
@@ -81,13 +89,19 @@ class Caches:
             pods,
             self._head_services(cluster),
             self.ingresses.get((key.namespace, ingress_name)) if ingress_name else None,
-            self.jobs.get((key.namespace, cleanup_name(cluster))),
-            {
+            claim=self._claim(cluster),
+            cleanup=self.jobs.get((key.namespace, cleanup_name(cluster))),
+            children={
                 (resource, child.metadata.name): child
                 for resource, cache in self._children
                 for child in cache.owned_by(cluster.uid)
             },
         )
+
+    def _claim(self, cluster: Cluster) -> Object | None:
+        if self.claims is None or not cluster.has_embedded_storage:
+            return None
+        return self.claims.get((cluster.namespace, claim_name(cluster)))
 
     def _head_services(self, cluster: Cluster) -> list[Object]:
         """Return the Services to a cluster's head that the cluster controls, or nobody does."""
@@ -102,6 +116,8 @@ class Caches:
         """Have a function called with the cluster that a change is about, and whether it is only a start-up recheck."""
         waking = _Waking(wake)
         self.clusters.listen(waking.cluster_changed)
+        if self.claims is not None:
+            self.claims.listen(waking.labelled_changed)
         for labelled in (self.pods, self.services, self.jobs):
             labelled.listen(waking.labelled_changed)
         for _, cache in self._children:

@@ -17,6 +17,7 @@ from eagleray.manifests import access, ingress, services
 from eagleray.manifests.cluster import Cluster
 from eagleray.manifests.settings import Settings
 from eagleray.raycluster.snapshot import Snapshot
+from eagleray.raycluster.storage import plan_storage
 from eagleray.runtime.actions import SILENT, Action, Create, Refuse, Replace, Said, Say, Stage
 from kubewire.owners import controller_of
 
@@ -24,12 +25,18 @@ Object = dict[str, Any]
 
 
 def plan_children(
-    snapshot: Snapshot, settings: Settings, *, routes: bool, token: str, account_exists: bool
+    snapshot: Snapshot,
+    settings: Settings,
+    *,
+    routes: bool,
+    token: str,
+    account_exists: bool,
+    claim_exists: bool = True,
 ) -> Iterator[Stage]:
     """Yield what is missing or out of date, stage by stage, in the order in which it is needed.
 
-    `routes` is whether the way in is OpenShift's, `token` what a new Secret would hold, and `account_exists` whether
-    the service account that a user names is there.
+    `routes` is whether the way in is OpenShift's, `token` what a new Secret would hold; `account_exists` and
+    `claim_exists` are whether the service account and the volume claim that a user names are there.
     """
     cluster = snapshot.cluster
     if cluster.autoscaling:
@@ -49,6 +56,8 @@ def plan_children(
     if headless := services.headless_service(cluster):
         yield Stage("headless-service", tuple(_missing(snapshot, SERVICES, "service", headless)))
     yield Stage("serve-service", tuple(_serve_service(snapshot)))
+    if cluster.has_embedded_storage:
+        yield Stage("storage", tuple(plan_storage(snapshot, claim_exists=claim_exists)))
 
 
 def needs_account(cluster: Cluster) -> str:

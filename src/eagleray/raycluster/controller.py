@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from eagleray.kube.client import Client
-from eagleray.kube.resources import RAY_CLUSTERS, SERVICE_ACCOUNTS, Key
+from eagleray.kube.resources import PERSISTENT_VOLUME_CLAIMS, RAY_CLUSTERS, SERVICE_ACCOUNTS, Key, Resource
 from eagleray.kube.writer import Writer
 from eagleray.manifests.cluster import Cluster
 from eagleray.rayapi.rules import ValidationConfig
@@ -29,6 +29,7 @@ from eagleray.raycluster.status import (
     stamped,
     suspension_of,
 )
+from eagleray.raycluster.storage import needs_user_claim
 from eagleray.raycluster.streaks import NONE, Groups, held_back, next_streaks
 from eagleray.raycluster.verdict import judge
 from eagleray.runtime.acting import Acting, ActionFailed
@@ -114,7 +115,9 @@ class RayClusters:
         streaks = next_streaks(cluster, snapshot.pods, self._known_streaks(cluster), now.timestamp())
         self._streaks[cluster.uid] = streaks
         waiting = held_back(streaks, now.timestamp())
-        around = Around(frozenset(waiting), await self._account_exists(snapshot))
+        around = Around(
+            frozenset(waiting), await self._account_exists(snapshot), await self._claim_exists(snapshot)
+        )
         failure = await self._act(cluster, list(plan(snapshot, self._config, around, self._entropy)))
         pause = await self._write_status(snapshot, streaks, failure)
         if failure is not None:
@@ -150,13 +153,20 @@ class RayClusters:
         return None
 
     async def _account_exists(self, snapshot: Snapshot) -> bool:
-        """Ask for the service account that a user names, as long as no head runs under it."""
         name = needs_account(snapshot.cluster)
+        return await self._exists(snapshot, "service-account", SERVICE_ACCOUNTS, name)
+
+    async def _claim_exists(self, snapshot: Snapshot) -> bool:
+        name = needs_user_claim(snapshot.cluster)
+        return await self._exists(snapshot, "storage", PERSISTENT_VOLUME_CLAIMS, name)
+
+    async def _exists(self, snapshot: Snapshot, name_of_step: str, resource: Resource, name: str) -> bool:
+        """Ask for something that a user has to bring, as long as no head runs with it."""
         if not name or any(pod.is_head for pod in snapshot.pods):
             return True
-        with step("service-account"):
+        with step(name_of_step):
             try:
-                await self._client.get(SERVICE_ACCOUNTS, snapshot.cluster.namespace, name)
+                await self._client.get(resource, snapshot.cluster.namespace, name)
             except errors.NotFound:
                 return False
         return True

@@ -27,8 +27,7 @@ RECHECK = 30.0
 
 def needs_cleanup(cluster: Cluster, *, enabled: bool) -> bool:
     """Tell whether the end of a cluster leaves state in Redis that we are to remove."""
-    backend = (cluster.fault_tolerance or {}).get("backend")
-    return enabled and cluster.is_fault_tolerant and backend != "rocksdb"
+    return enabled and cluster.is_fault_tolerant and not cluster.has_embedded_storage
 
 
 def has_finalizer(cluster: Cluster) -> bool:

@@ -46,6 +46,7 @@ class Around(NamedTuple):
 
     held_back: frozenset[str] = frozenset()  # groups that fail again and again, and wait
     account_exists: bool = True  # the service account that a user names
+    claim_exists: bool = True  # the volume claim that a user names
 
 
 def plan(snapshot: Snapshot, config: Config, around: Around, entropy: Entropy) -> Iterator[Stage]:
@@ -55,7 +56,12 @@ def plan(snapshot: Snapshot, config: Config, around: Around, entropy: Entropy) -
         yield add_finalizer(cluster)
     token = base64.b64encode(entropy.token(32)).decode("ascii")
     yield from plan_children(
-        snapshot, config.settings, routes=config.routes, token=token, account_exists=around.account_exists
+        snapshot,
+        config.settings,
+        routes=config.routes,
+        token=token,
+        account_exists=around.account_exists,
+        claim_exists=around.claim_exists,
     )
     circumstances = Circumstances(
         version=config.settings.version,

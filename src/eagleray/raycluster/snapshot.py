@@ -17,6 +17,7 @@ class Snapshot(NamedTuple):
     pods: Sequence[PodView] = ()
     head_services: Sequence[Object] = ()
     ingress: Object | None = None
+    claim: Object | None = None  # for a head that keeps its state itself
     cleanup: JobView | None = None  # the Job that removes the cluster's state from Redis
     children: Mapping[tuple[Resource, str], Child] = {}  # by kind and name, those of other owners too
     lost: Sequence[PodView] = ()  # on their way out on nodes that will never say that they are gone

@@ -125,7 +125,10 @@ OBSERVED_GATES = {
     "RayCronJob": POLLER,
     "SidecarSubmitterRestart": POLLER,
     "RayClusterNetworkPolicy": LATER,
-    "GCSFaultToleranceEmbeddedStorage": LATER,
+    "GCSFaultToleranceEmbeddedStorage": (
+        "eagleray/raycluster/test_cases_storage.py",
+        "test_a_claim_is_made_for_the_head_and_goes_with_the_cluster",
+    ),
     "RayClusterMTLS": LATER,
     "RayClusterHistoryServer": LATER,
     "KubernetesWAS": (PROCESS, "test_what_cannot_be_followed_ends_with_1_and_one_sentence"),

@@ -305,12 +305,6 @@ def test_all_beta_gates_can_be_switched_off_except_those_named():
             "raycluster-18a",
             marks=pytest.mark.case("OP-48"),
         ),
-        pytest.param(
-            "GCSFaultToleranceEmbeddedStorage",
-            {"gcsFaultToleranceOptions": {"backend": "rocksdb"}},
-            "raycluster-8a",
-            marks=pytest.mark.case("OP-49"),
-        ),
         pytest.param("RayClusterMTLS", {"tlsOptions": {}}, "raycluster-19a", marks=pytest.mark.case("OP-50")),
         pytest.param(
             "RayClusterHistoryServer",
