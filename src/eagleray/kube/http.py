@@ -1,10 +1,12 @@
 """The way to an API server over HTTPS: one pool of connections, credentials that change, proxies."""
 
+import asyncio
 import logging
 import os
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -19,6 +21,7 @@ log = logging.getLogger(__name__)
 
 _CONNECTIONS = 256
 _CONNECT_SECONDS = 10.0
+_LONGEST_REFUSAL = 2**20
 # Where the connection was never made: the request has not left.
 _NOT_CONNECTED = (
     aiohttp.ClientConnectorError,
@@ -33,6 +36,8 @@ class HttpTransport:
 
     def __init__(self, access: Access) -> None:
         self._access = access
+        # Told how long it took to find an address, whenever one was looked up.
+        self.on_resolved: Callable[[str, float], None] | None = None
         self._host = urlsplit(access.server).netloc.rpartition("@")[2]
         self._proxy = access.proxy or _usual_proxy(access.server)
         self._session: aiohttp.ClientSession | None = None
@@ -53,7 +58,8 @@ class HttpTransport:
             if answer.is_success:
                 yield Stream(answer, _chunks(response, request))
             else:
-                yield Stream(answer._replace(body=await response.read()), nothing())
+                # A refusal is short; whatever goes on for longer comes from something behind the server's proxy.
+                yield Stream(answer._replace(body=await response.content.read(_LONGEST_REFUSAL)), nothing())
 
     async def close(self) -> None:
         if self._session is not None:
@@ -102,12 +108,29 @@ class HttpTransport:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=_CONNECTIONS),
+                trace_configs=[self._trace()],
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
             # aiohttp sends PUT and DELETE again by itself when a connection breaks; only the client knows what is safe.
             self._session._retry_connection = False  # noqa: SLF001 - there is no public way to say so
         return self._session
+
+    def _trace(self) -> aiohttp.TraceConfig:
+        """Return what has looked-up addresses timed."""
+        trace = aiohttp.TraceConfig()
+        loop = asyncio.get_running_loop()
+
+        async def started(_session: object, context: SimpleNamespace, _params: object) -> None:
+            context.asked_at = loop.time()
+
+        async def ended(_session: object, context: SimpleNamespace, _params: object) -> None:
+            if self.on_resolved is not None:
+                self.on_resolved(self._host, loop.time() - context.asked_at)
+
+        trace.on_dns_resolvehost_start.append(started)
+        trace.on_dns_resolvehost_end.append(ended)
+        return trace
 
     def _context(self, pair: Pair | None) -> ssl.SSLContext:
         """Return the settings of TLS; renewed certificates make new ones, and with them new connections."""

@@ -15,6 +15,7 @@ from eagleray.dashboard.orders import Owner
 from eagleray.dashboard.poller import Limits, Poller
 from eagleray.dashboard.tokens import SecretTokens
 from eagleray.kube.client import Client
+from eagleray.kube.http import HttpTransport
 from eagleray.kube.informers import Informers
 from eagleray.kube.requests import Request
 from eagleray.kube.resources import Key, Object
@@ -87,7 +88,10 @@ class Operator:
         self._hostname = hostname
         self._printed = printed
         self.registry = Registry()
-        observer = RequestCounts(ClientMetrics(self.registry))
+        counts = ClientMetrics(self.registry)
+        observer = RequestCounts(counts)
+        if isinstance(transport, HttpTransport):
+            transport.on_resolved = counts.resolved
         self._election: Election | None = None
         if options.leader_election and not options.dry_run:
             # With limits of its own: however much there is to write, the Lease is renewed in time.

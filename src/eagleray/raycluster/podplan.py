@@ -84,7 +84,8 @@ def plan_pods(cluster: Cluster, pods: Sequence[PodView], around: Circumstances) 
 
 def unhealthy(pod: PodView) -> str:
     """Return what is wrong with a Pod, for its event."""
-    ended = "ended" if pod.ray_ended else "nil"
+    end = pod.ray_end
+    ended = f"exit code {end.exit_code} ({end.reason or 'Error'})" if end is not None else "nil"
     return (
         f"Pod status: {pod.status.phase}; Pod restart policy: {pod.spec.restart_policy}; "
         f"Ray container terminated status: {ended}"
@@ -155,6 +156,15 @@ def _turn(pod: PodView) -> tuple[str, int, str]:
     return pod.metadata.creation_timestamp, number, pod.name
 
 
+def _least_missed(pods: Iterable[PodView]) -> list[PodView]:
+    """Return Pods in the order in which a group gives them up: those that do not work yet, then the youngest."""
+    return sorted(sorted(pods, key=_turn, reverse=True), key=_worth)
+
+
+def _worth(pod: PodView) -> tuple[bool, bool]:
+    return pod.is_running, pod.ready is not None and pod.ready.status == "True"
+
+
 def _deletions(pods: Iterable[PodView], cause: str) -> list[Deletion]:
     return [Deletion(pod, cause) for pod in pods if not pod.is_terminating]
 
@@ -185,7 +195,7 @@ def _plan_group(
         return deletions, _new_workers(group, missing, pods, around)
     surplus = len(left) - desired_pods(group)
     if surplus > 0 and _may_shrink(cluster, around):
-        deletions += _deletions(left[:surplus], "scale-down")
+        deletions += _deletions(_least_missed(left)[:surplus], "scale-down")
     return deletions, []
 
 
@@ -231,7 +241,8 @@ def _plan_replicas(
         return deletions, _new_replicas(group, missing, pods, hosts)
     surplus = len(intact) - wanted
     if surplus > 0 and _may_shrink(cluster, around):
-        for members in intact[:surplus]:
+        youngest_first = intact[::-1]
+        for members in sorted(youngest_first, key=lambda members: min(map(_worth, members)))[:surplus]:
             deletions += _deletions(members, "scaling down")
     return deletions, []
 

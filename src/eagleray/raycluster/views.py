@@ -132,19 +132,19 @@ class PodView(msgspec.Struct, frozen=True, rename="camel"):
         return self.is_running and (self.ready is None or self.ready.status == "True")
 
     @property
-    def ray_ended(self) -> bool:
-        """Whether the container that runs Ray has ended while the Pod goes on."""
+    def ray_end(self) -> Happened | None:
+        """How the container that runs Ray has ended; None if it has not."""
         if not self.spec.containers:
-            return False
+            return None
         ray = self.spec.containers[0].name
-        return any(s.name == ray and s.state.terminated is not None for s in self.status.container_statuses)
+        return next((one.state.terminated for one in self.status.container_statuses if one.name == ray), None)
 
     @property
     def must_go(self) -> bool:
         """Whether it will never be a node of the cluster again."""
         if self.status.phase in ("Failed", "Succeeded"):
             return True
-        return self.is_running and self.ray_ended and self.spec.restart_policy == "Never"
+        return self.is_running and self.ray_end is not None and self.spec.restart_policy == "Never"
 
 
 def pod_view(obj: dict[str, Any]) -> PodView:

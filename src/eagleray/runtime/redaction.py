@@ -10,6 +10,8 @@ _SECRET_KEY = re.compile(
     r"[a-z0-9_-]*(?:password|passwd|token|authorization|api[_-]?key|private[_-]?key|credentials?)\Z",
     re.IGNORECASE,
 )
+_KEYS = r"(?:password|passwd|token|api[_-]?key|private[_-]?key)[\"']?"
+_VALUE = r"(?!\[redacted\])[^\s\"',;&}]{1,4096}"
 _PATTERNS = (
     # Authorization: Bearer x, Bearer x
     (re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE), rf"\1 {REDACTED}"),
@@ -18,13 +20,11 @@ _PATTERNS = (
         re.compile(r"(\b[a-z][a-z0-9+.-]{0,30}://[^\s:/@]{0,256}):[^\s/@]{1,512}@", re.IGNORECASE),
         rf"\1:{REDACTED}@",
     ),
-    # password=x, "token": "x"
+    # password=x
+    (re.compile(rf"({_KEYS}\s{{0,4}}=\s{{0,4}}[\"']?){_VALUE}", re.IGNORECASE), rf"\1{REDACTED}"),
+    # "token": "x", but not an object's place: default/my-token: x
     (
-        re.compile(
-            r"((?:password|passwd|token|api[_-]?key|private[_-]?key)[\"']?\s{0,4}[=:]\s{0,4}[\"']?)"
-            r"(?!\[redacted\])[^\s\"',;&}]{1,4096}",
-            re.IGNORECASE,
-        ),
+        re.compile(rf"(?<![\w/-])([\w-]{{0,64}}{_KEYS}\s{{0,4}}:\s{{0,4}}[\"']?){_VALUE}", re.IGNORECASE),
         rf"\1{REDACTED}",
     ),
     # a JSON web token wherever it stands

@@ -352,3 +352,25 @@ async def test_renewed_certificates_are_used_and_half_renewed_ones_are_not(serve
     credentials.identity = Identity(pair=Pair(good.certificate, b"half written"))
     assert await who(client) == "kubernetes-admin"
     await client.close()
+
+
+async def test_a_refusal_of_a_watch_is_read_only_so_far():
+    head = b"HTTP/1.1 500 Internal Server Error\r\nTransfer-Encoding: chunked\r\n\r\n"
+    endless = b"%x\r\n%s\r\n" % (2**16, b"x" * 2**16)
+    async with bad_server(Cut(head + endless * 64)) as (url, _):
+        transport = HttpTransport(Access(url, UserCredentials()))
+        async with transport.stream(requests.get(PODS, "default", "a")) as (answer, _):
+            assert answer.status == 500
+            assert len(answer.body) <= 2**20
+        await transport.close()
+
+
+async def test_the_time_of_looking_addresses_up_is_told():
+    async with bad_server(OK) as (url, _):
+        port = url.rpartition(":")[2]
+        transport = HttpTransport(Access(f"http://localhost:{port}", UserCredentials()))
+        told = []
+        transport.on_resolved = lambda host, seconds: told.append((host, seconds >= 0))
+        await transport.send(requests.get(PODS, "default", "a"))
+        assert told == [(f"localhost:{port}", True)]
+        await transport.close()

@@ -4,7 +4,12 @@ import re
 
 import pytest
 
+from eagleray.kube.access import Access, UserCredentials
+from eagleray.kube.http import HttpTransport
+from eagleray.operator.assembly import Operator
+from eagleray.runtime.options import read_options
 from kubewire import errors
+from kubewire.sources import SeededEntropy, SystemClock
 from tests.eagleray.kube.local import status
 from tests.eagleray.world import raycluster, world_of
 
@@ -124,3 +129,17 @@ async def test_a_failed_step_is_counted_under_its_name(counted):
     (found,) = series(counted, "eagleray_reconcile_step_errors_total")
     assert found[0] == {"controller": "raycluster", "step": "head-pod"}
     assert found[1] > 1
+
+
+@pytest.mark.case("OP-94")
+async def test_the_time_of_looking_up_the_servers_address_is_measured():
+    transport = HttpTransport(Access("https://kubernetes.example:6443", UserCredentials()))
+    options = read_options((), {})
+    operator = Operator(options, transport, clock=SystemClock(), entropy=SeededEntropy(1))
+    assert transport.on_resolved is not None
+    transport.on_resolved("kubernetes.example:6443", 29.0)
+    text = operator.registry.render()
+    name = "rest_client_dns_resolution_duration_seconds"
+    assert f'{name}_count{{host="kubernetes.example:6443"}} 1' in text
+    assert f'{name}_bucket{{host="kubernetes.example:6443",le="30"}} 1' in text
+    await operator.close()

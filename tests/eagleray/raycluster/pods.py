@@ -16,7 +16,7 @@ def pod(name: str, node_type: str = "worker", group: str = "small", **facts) -> 
                 "uid": f"uid-{name}",
                 "labels": labels,
                 "annotations": facts.pop("annotations", {}),
-                "creationTimestamp": "2026-01-01T00:00:00Z",
+                "creationTimestamp": facts.pop("made", "2026-01-01T00:00:00Z"),
                 "deletionTimestamp": "2026-01-01T01:00:00Z" if facts.pop("terminating", False) else None,
             },
             "spec": {

@@ -148,13 +148,13 @@ async def test_an_ended_worker_is_deleted_and_replaced_once_it_is_gone(ending):
         workers = await world.workers(group="small-group")
         assert len(workers) == 3
         assert second["uid"] not in uids(workers)
-        phase = "Failed" if isinstance(ending, Fails) else "Succeeded"
+        phase, end = ("Failed", "1 (Error)") if isinstance(ending, Fails) else ("Succeeded", "0 (Completed)")
         assert await told(world, "DeletedWorkerPod") == (
             "Normal",
             "Delete",
             (
                 f"Deleted worker Pod default/{second['name']}; Pod status: {phase}; Pod restart policy: Never; "
-                "Ray container terminated status: ended"
+                f"Ray container terminated status: exit code {end}"
             ),
         )
 
@@ -218,12 +218,13 @@ async def test_a_name_to_delete_of_another_group_or_cluster_is_ignored():
 
 async def test_what_happens_to_named_and_surplus_workers_is_told():
     async with running(workers=[{"replicas": 3}]) as world:
-        one, two, _ = names(await world.workers())
+        _, two, _ = names(await world.workers())
         await world.set_group("c", replicas=2, scaleStrategy=worker_to_delete(two))
         await world.pass_time(MOMENT)
         assert await told(world, "DeletedWorkerPod") == ("Normal", "Delete", f"Deleted pod default/{two}")
     async with running(workers=[{"replicas": 3}]) as world:
-        one, _, _ = names(await world.workers())
+        indexed = {label(pod, "worker-group-replica-index"): pod for pod in await world.workers()}
+        (last,) = names([indexed["2"]])
         await world.set_group("c", replicas=2)
         await world.pass_time(MOMENT)
-        assert await told(world, "DeletedWorkerPod") == ("Normal", "Delete", f"Deleted Pod default/{one}")
+        assert await told(world, "DeletedWorkerPod") == ("Normal", "Delete", f"Deleted Pod default/{last}")

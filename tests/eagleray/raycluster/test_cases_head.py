@@ -34,7 +34,7 @@ async def test_a_failed_head_goes_and_a_new_one_comes_once_it_is_gone(policy):
             "Delete",
             (
                 f"Deleted head Pod default/{name}; Pod status: Failed; Pod restart policy: {policy}; "
-                "Ray container terminated status: ended"
+                "Ray container terminated status: exit code 137 (Error)"
             ),
         )
 

@@ -20,7 +20,8 @@ def stages(plan, hosts=1):
 
 
 def only_action(plan, **around):
-    ((_, (action,)),) = stages(plan, **around)
+    (stage,) = stages(plan, **around)
+    (action,) = stage.actions
     return action
 
 
@@ -68,8 +69,8 @@ def test_a_deletion_is_told_in_its_words(one, cause, hosts, note):
 
 def test_the_pods_of_a_suspended_group_are_told_of_once():
     plan = PodPlan(delete=tuple(Deletion(pod(name), "the group is suspended") for name in "abc"))
-    ((_, deletions),) = stages(plan)
-    assert [bool(one.said.done) for one in deletions] == [True, False, False]
+    (stage,) = stages(plan)
+    assert [bool(one.said.done) for one in stage.actions] == [True, False, False]
 
 
 @pytest.mark.parametrize("why", ["suspension", "spec change"])
@@ -97,8 +98,8 @@ def test_a_stamp_is_renewed_for_this_very_head():
 
 def test_the_hosts_of_a_replica_share_its_name_and_have_names_of_their_own():
     new = tuple(NewWorker("small", Place(index, host=host), index) for index in (0, 1) for host in (0, 1))
-    ((_, creations),) = stages(PodPlan(create=new), hosts=2)
-    metadata = [one.obj["metadata"] for one in creations]
+    (stage,) = stages(PodPlan(create=new), hosts=2)
+    metadata = [one.obj["metadata"] for one in stage.actions]
     assert len({one["name"] for one in metadata}) == 4
     replicas = [one["labels"]["ray.io/worker-group-replica-name"] for one in metadata]
     assert replicas[0] == replicas[1] != replicas[2] == replicas[3]

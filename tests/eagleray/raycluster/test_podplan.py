@@ -271,3 +271,19 @@ def test_a_group_that_fails_again_and_again_waits():
 def test_a_group_named_like_the_heads_does_not_take_the_head_in():
     made = plan([head()], {"groupName": "headgroup", "replicas": 0, "minReplicas": 0, "maxReplicas": 1})
     assert made.delete == ()
+
+
+def test_a_shrinking_group_gives_up_what_does_not_work_and_then_the_youngest():
+    pods = [
+        head(),
+        pod("old", made="2026-01-01T00:00:00Z"),
+        pod("unready", made="2026-01-01T00:00:01Z", ready="False"),
+        pod("young", made="2026-01-01T00:00:03Z"),
+        pod("pending", made="2026-01-01T00:00:02Z", phase="Pending", ready=None),
+    ]
+    for replicas, gone in (
+        (3, ["pending"]),
+        (2, ["pending", "unready"]),
+        (1, ["pending", "unready", "young"]),
+    ):
+        assert deleted(plan(pods, {"replicas": replicas, "minReplicas": 0, "maxReplicas": 9})) == gone

@@ -18,6 +18,7 @@ from eagleray.runtime.redaction import LONGEST_TEXT, redacted, redacted_value
         'REDIS_PASSWORD="s3cr3t"',
         "{'auth_token': 's3cr3t'}",
         "api-key: s3cr3t",
+        "spec.redisPassword: s3cr3t",
         "?token=s3cr3t&x=1",
         "got eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.s3cr3t",
     ],
@@ -35,6 +36,7 @@ def test_secrets_are_taken_out(text):
         "http://c-head-svc.default.svc.cluster.local:8265/api/jobs/",
         "the bearer of news",
         "a token of thanks",
+        "default/my-token: spec.authOptions.mode: token needs Ray 2.52",
     ],
 )
 def test_other_text_stays(text):
