@@ -1,4 +1,4 @@
-"""Writes the files that come from the declaration of the kinds: CRDs and the API reference.
+"""Writes the files that come from code: CRDs, the API reference, and the states of a RayJob.
 
 `python -m scripts.generate` writes them, `--check` only says which of them is not current.
 """
@@ -13,6 +13,7 @@ from eagleray.rayapi.crd import crd
 from eagleray.rayapi.declare import GROUP
 from eagleray.rayapi.kinds import KINDS
 from eagleray.rayapi.reference import api_reference
+from eagleray.rayjob.diagram import states_page
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -42,6 +43,7 @@ def generated_files() -> dict[str, str]:
     }
     files["config/crd/kustomization.yaml"] = _KUSTOMIZATION_HEADER + _dumped(kustomization)
     files["docs/api-reference.md"] = api_reference()
+    files["docs/rayjob-states.md"] = states_page()
     return files
 
 

@@ -10,6 +10,7 @@ command on every start: they wait for the head, ask for the job, check the sessi
 """
 
 import asyncio
+import json
 import re
 from datetime import datetime
 
@@ -27,20 +28,37 @@ _SESSION_TIME = re.compile(r"session_([0-9_-]{26})")
 class RayOnPods:
     """Follows the world's Pods and lets Ray live in them. Jobs last and end as told, unless a test sets their status.
 
-    `submitter_faults` are taken one by one by starting submitters: "dies before", "dies after" (the submission).
+    `submitter_faults` are taken one by one by starting submitters: "dies before", "dies after" (the submission). A
+    cluster that asks for a `token` has heads that do. With `held`, submitters do not end though they are done; with
+    `let_go`, they stop to follow and end well; `exit_with` is how they end when their job has.
     """
 
-    def __init__(self, world, *, lasts=20.0, ends="SUCCEEDED", keeps_jobs=False, health_delay=0.0):
+    def __init__(
+        self,
+        world,
+        *,
+        lasts=20.0,
+        ends="SUCCEEDED",
+        keeps_jobs=False,
+        health_delay=0.0,
+        submitter_faults=(),
+        token="",
+    ):
         self.world = world
         self.dashboards = world.dashboards
         self.lasts = lasts
         self.ends = ends
         self.keeps_jobs = keeps_jobs
         self.health_delay = health_delay
-        self.submitter_faults = []
+        self.token = token
+        self.submitter_faults = list(submitter_faults)
+        self.held = False
+        self.let_go = False
+        self.exit_with = 0
         self.exit_codes = []
         self._heads = {}  # Pod uid and restart count of the head that answers at a host
         self._jobs = {}  # what heads with external storage keep, by host
+        self._sessions = {}  # likewise
         self._submitters = {}
         self._following = None
 
@@ -96,12 +114,20 @@ class RayOnPods:
         start = (pod["metadata"]["uid"], ray.get("restartCount", 0))
         if self._heads.get(host) != start:
             self._heads[host] = start
-            now = self.world.clock.now()
             head = self.dashboards.start(
-                host, lasts=self.lasts, ends=self.ends, session=f"session_{now:%Y-%m-%d_%H-%M-%S_%f}_1"
+                host,
+                lasts=self.lasts,
+                ends=self.ends,
+                session=self._session_at(host),
+                token=self.token,
             )
             if self.keeps_jobs:
                 head.jobs = self._jobs.setdefault(host, head.jobs)
+
+    def _session_at(self, host):
+        """Return the session of a head that starts; one with external storage goes on with that of its predecessor."""
+        begins = f"session_{self.world.clock.now():%Y-%m-%d_%H-%M-%S_%f}_1"
+        return self._sessions.setdefault(host, begins) if self.keeps_jobs else begins
 
     def _gone(self, pod):
         labels = pod["metadata"].get("labels") or {}
@@ -129,9 +155,14 @@ class RayOnPods:
         else:
             host = environment["RAY_DASHBOARD_ADDRESS"]
         fault = self.submitter_faults.pop(0) if self.submitter_faults else ""
-        code = await self._run(container["args"][0], host, job_id, fault)
+        if container.get("command") == ["/submitter"]:
+            code = await self._run_light(container, host, job_id, fault)
+        else:
+            code = await self._run(container["args"][0], host, job_id, fault)
+        while self.held:  # noqa: ASYNC110 - it hangs until a test lets it go
+            await asyncio.sleep(1)
         self.exit_codes.append(code)
-        await self._end(pod, code)
+        await self._end(pod, container, code)
 
     async def _run(self, command, host, job_id, fault):
         """Return the exit code of the generated command."""
@@ -153,18 +184,38 @@ class RayOnPods:
             return 1
         return await self._follow(host, head, job_id, waits_for_result=not checks)
 
+    async def _run_light(self, container, host, job_id, fault):
+        """Return the exit code of the reference's small submitter, which is used as it is."""
+        arguments = container.get("args") or []
+        if "--entrypoint-resources" in arguments:
+            try:
+                json.loads(arguments[arguments.index("--entrypoint-resources") + 1])
+            except ValueError:
+                return 1
+        head = self.dashboards.heads.get(host)
+        if head is None:
+            return 1
+        if job_id not in head.jobs:
+            head.submit(job_id, " ".join(arguments))
+        return 1 if fault == "dies after" else await self._follow(host, head, job_id, waits_for_result=False)
+
     async def _follow(self, host, head, job_id, *, waits_for_result):
         while self.dashboards.heads.get(host) is head:
+            if self.let_go:
+                return 0
             if job_id not in head.jobs:
                 return 1
             status = head._shown(job_id)["status"]
             if status in ("STOPPED", "SUCCEEDED", "FAILED"):
-                return 1 if waits_for_result and status != "SUCCEEDED" else 0
+                return 1 if waits_for_result and status != "SUCCEEDED" else self.exit_with
             await asyncio.sleep(1)
         return 1  # the line to the head is broken
 
-    async def _end(self, pod, code):
-        """Tell the end of the submitter as a kubelet does; its Pod ends with it unless Ray runs there, too."""
+    async def _end(self, pod, container, code):
+        """Tell the end of the submitter as a kubelet does; its Pod ends with it unless Ray runs there, too.
+
+        A container with a restart policy of its own is started again.
+        """
         url = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
         try:
             current = await self.world.api.get(url)
@@ -179,7 +230,17 @@ class RayOnPods:
             "finishedAt": format_time(self.world.clock.now()),
         }
         for one in status["containerStatuses"]:
-            if one["name"] == SUBMITTER:
+            if one["name"] != SUBMITTER:
+                continue
+            if code != 0 and container.get("restartPolicy") == "OnFailure":
+                started = {"startedAt": ended["finishedAt"]}
+                count = one.get("restartCount", 0) + 1
+                one |= {
+                    "lastState": {"terminated": ended},
+                    "state": {"running": started},
+                    "restartCount": count,
+                }
+            else:
                 one |= {"state": {"terminated": ended}, "ready": False}
         if len(status["containerStatuses"]) == 1:
             status["phase"] = "Succeeded" if code == 0 else "Failed"

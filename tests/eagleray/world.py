@@ -12,6 +12,7 @@ import asyncio
 import copy
 from contextlib import asynccontextmanager
 from functools import cache
+from typing import Any
 
 import msgspec
 
@@ -55,7 +56,7 @@ PATHS = {
 }
 
 
-_stored_crds: dict = {}
+_stored_crds: dict[str, Any] = {}
 
 
 @cache
@@ -193,7 +194,9 @@ class World:
         await self.api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
         await self.pass_time(1)
         key = Key("customresourcedefinitions.apiextensions.k8s.io", "", definition["metadata"]["name"])
-        _stored_crds[kind] = (key, self.simulated.store.get(key).object())
+        record = self.simulated.store.get(key)
+        assert record is not None
+        _stored_crds[kind] = (key, record.object())
 
     async def start_operator(self, transport=None):
         """Start an operator that remembers nothing."""

@@ -217,6 +217,7 @@ class Process:
             clock=self._world.clock,
             entropy=SeededEntropy(f"{self._seed} {self._name} {self._lives}"),
             hostname=self._name,
+            carrier=self._world.dashboards,
         )
         context = copy_context()
         context.run(_PROCESS.set, self)

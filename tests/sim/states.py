@@ -22,6 +22,11 @@ _RANDOM = (
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+\b"), "<address>"),
     (re.compile(r"kube-api-access-[a-z0-9]{5}"), "kube-api-access-<any>"),
     (re.compile(r"scripted://[^\"]+"), "<container>"),
+    # Of Ray: which start of a head, when a submitter was asked for, and how long the stages of a job took.
+    (re.compile(r"session_[0-9_-]+"), "<session>"),
+    (re.compile(r" \d{10} \|\|"), " <seconds> ||"),
+    (re.compile(r'took: [^"]+'), "<stages>"),
+    (re.compile(r"-\d{8}\b"), "-<minute>"),
 )
 _VERSIONS = ("resourceVersion", "managedFields", "selfLink")
 
@@ -34,7 +39,17 @@ async def state_of(world, namespace, kinds):
         for obj in found
         if obj["metadata"].get("generateName")
     }
+    for obj in found:
+        if obj.get("kind") == "RayJob":
+            chosen = obj.get("status") or {}
+            names |= {chosen[key]: f"<{key}>" for key in ("rayClusterName", "jobId") if key in chosen}
+    if any((obj.get("spec") or {}).get("submissionMode") == "SidecarMode" for obj in found):
+        names |= {stamp: "<hash of the id>" for obj in found if (stamp := _hash_of(obj))}
     return sorted(_normal(obj, namespace, names) for obj in found)
+
+
+def _hash_of(obj):
+    return (obj["metadata"].get("annotations") or {}).get("ray.io/upgrade-strategy-recreate-hash")
 
 
 def _normal(obj, namespace, names):

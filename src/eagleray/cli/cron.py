@@ -61,7 +61,7 @@ def run(arguments: "argparse.Namespace") -> int:
 
 
 def _print_next(arguments: "argparse.Namespace") -> int:
-    from eagleray.cli.cronactions import coming_runs
+    from eagleray.cli.cronruns import coming_runs
     from eagleray.cron import InvalidSchedule, UnknownZone
     from kubewire.sources import SystemClock
 
@@ -81,6 +81,7 @@ def _in_cluster(arguments: "argparse.Namespace") -> int:
     from eagleray.kube.client import Client
     from eagleray.kube.http import HttpTransport
     from eagleray.kube.kubeconfig import find_access
+    from eagleray.kube.retries import Patience
     from kubewire.names import dns1123_label, dns1123_subdomain
     from kubewire.sources import SystemClock, SystemEntropy
 
@@ -97,7 +98,8 @@ def _in_cluster(arguments: "argparse.Namespace") -> int:
         return _complaint(f"{name!r} is no name: {problems[0]}")
 
     async def ask() -> int:
-        client = Client(HttpTransport(access), clock, entropy)
+        # Somebody sits and waits: a server that is not there is told soon.
+        client = Client(HttpTransport(access), clock, entropy, patience=Patience(total=15, tries=4))
         try:
             return await perform(CronActions(client, clock, entropy), arguments, namespace)
         finally:

@@ -1,11 +1,11 @@
 """What `eagleray cron` does in a cluster; each action returns the lines to print."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 
-from eagleray.cron import InvalidSchedule, UnknownZone, check_zone
-from eagleray.cron.forecast import Gap, forecast
-from eagleray.cron.zones import load_zone
+from eagleray.cli.cronruns import coming_runs
+from eagleray.cron import InvalidSchedule, UnknownZone
+from eagleray.cron.parser import is_interval
 from eagleray.kube.client import Client
 from eagleray.kube.requests import Selection
 from eagleray.kube.resources import RAY_CRON_JOBS, RAY_JOBS, Ref
@@ -92,7 +92,9 @@ class CronActions:
         lines = [f"raycronjob.ray.io/{name} resumed"]
         missed = _missed(cron, self._clock.now())
         if missed is not None:
-            lines.append(f"note: the run of {format_time(missed)}, the latest that was missed, is made up now")
+            lines.append(
+                f"note: the run of {format_time(missed)}, the latest that was missed, is made up now"
+            )
         return lines
 
     async def _get(self, namespace: str, name: str) -> RayCronJob:
@@ -105,34 +107,9 @@ class CronActions:
     def _after(self, cron: RayCronJob) -> datetime:
         """Return the time after which runs are to come: an interval counts from its latest tick."""
         now = self._clock.now()
-        try:
-            due = ticks_of(cron, now, UTC).due
-        except (InvalidSchedule, UnknownZone) as bad:
-            raise Refused(f"{cron.place} has no runs: {bad}") from bad
-        return due or max(cron.base, now if due is None and cron.base > now else cron.base)
-
-
-def coming_runs(schedule: str, zone: str, after: datetime, count: int) -> Iterator[str]:
-    """Yield a line for each of the coming runs, and for what the clock leaves out between them.
-
-    Raises InvalidSchedule or UnknownZone before the first line.
-    """
-    check_zone(zone)
-    wall = load_zone(zone)
-    runs = list(forecast(schedule, zone, after, count))
-    yield f"{schedule} in {zone}"
-    if not runs:
-        yield "  no run within five years"
-    for run in runs:
-        if isinstance(run, Gap):
-            yield f"  ! {run.note}"
-        else:
-            shown = f"  {run.at:%a %Y-%m-%d %H:%M:%S} {_zone_name(run.at, wall)}  {format_time(run.at)}"
-            yield f"{shown}  ! {run.note}" if run.note else shown
-
-
-def _zone_name(time: datetime, wall: tzinfo) -> str:
-    return time.astimezone(wall).tzname() or ""
+        if is_interval(cron.schedule):
+            return ticks_of(cron, now, UTC).due or cron.base
+        return max(now, cron.base)
 
 
 def _require_valid(cron: RayCronJob) -> None:
@@ -178,7 +155,7 @@ def _next(cron: RayCronJob, now: datetime) -> str:
 
 def _span(time: timedelta) -> str:
     """Return how long a time is, in its largest unit."""
-    seconds = max(0, int(time.total_seconds()))
+    seconds = max(0, round(time.total_seconds()))
     for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
         if seconds >= 2 * length:
             return f"{seconds // length}{unit}"

@@ -23,6 +23,8 @@ COMMANDS = {
     "validate": Command("eagleray.cli.validate", "check Ray manifests without a cluster"),
     "explain": Command("eagleray.cli.explain", "describe a field of a Ray kind"),
     "why": Command("eagleray.cli.why", "tell what an object waits for, and what would help"),
+    "job": Command("eagleray.cli.job", "list RayJobs, show what one prints, and stop one"),
+    "cron": Command("eagleray.cli.cron", "list RayCronJobs, show coming runs, trigger, suspend and resume"),
     "operator": Command(
         "eagleray.cli.operator", "run the controllers against a Kubernetes", reads_flags=True
     ),

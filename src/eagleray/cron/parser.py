@@ -50,6 +50,11 @@ def schedule_text(schedule: str, zone: str | None = None) -> str:
     return schedule if zone is None else f"TZ={zone} {schedule}"
 
 
+def is_interval(schedule: str) -> bool:
+    """Tell whether a schedule counts seconds, so that no clock on a wall matters to it."""
+    return schedule.startswith(_EVERY)
+
+
 def _parse_fields(schedule: str, zone: str | None, local: tzinfo | None) -> Calendar:
     if schedule.startswith(("TZ=", "CRON_TZ=")):
         raise InvalidSchedule("a schedule cannot name its time zone with TZ= or CRON_TZ=; use timeZone")
@@ -63,7 +68,7 @@ def _parse_fields(schedule: str, zone: str | None, local: tzinfo | None) -> Cale
 
 
 def _parse_descriptor(schedule: str, zone: str | None, local: tzinfo | None) -> Schedule:
-    if schedule.startswith(_EVERY):
+    if is_interval(schedule):
         return Interval(_every(schedule.removeprefix(_EVERY)))
     if schedule in _DESCRIPTORS:
         return _parse_fields(_DESCRIPTORS[schedule], zone, local)

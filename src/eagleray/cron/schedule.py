@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from eagleray.cron.wall import WallTimes
-from eagleray.cron.zones import load_zone
+from eagleray.cron.zones import first_move, load_zone, offset_at
 
 _YEARS_AHEAD = 5
 # Between these two Python can show every instant in any zone, with room to look ahead.
@@ -37,6 +37,26 @@ class Schedule(ABC):
             yield time
             time = self.next(time)
 
+    def last(self, after: datetime, until: datetime) -> datetime | None:
+        """Return the last time later than `after` and not later than `until`, if there is one.
+
+        However many times lie between the two, a few dozen are looked at.
+        """
+        found = self.next(after)
+        if found is None or found > until:
+            return None
+        empty = until  # nothing is due after this one and not later than `until`
+        while True:
+            later = self.next(found)
+            if later is None or later > until:
+                return found
+            found = later
+            middle = self.next(found + (empty - found) / 2)
+            if middle is None or middle > until:
+                empty = found + (empty - found) / 2
+            else:
+                found = middle
+
 
 class Interval(Schedule):
     """Due a fixed number of seconds after the last time, whatever the clock on the wall shows."""
@@ -51,6 +71,11 @@ class Interval(Schedule):
             return _whole_second(after) + timedelta(seconds=self._seconds)
         except OverflowError:
             return None  # beyond the year 9999
+
+    def last(self, after: datetime, until: datetime) -> datetime | None:
+        start = _whole_second(after)
+        periods = (until - start) // timedelta(seconds=self._seconds)
+        return start + timedelta(seconds=periods * self._seconds) if periods > 0 else None
 
 
 class Calendar(Schedule):
@@ -86,35 +111,16 @@ class Calendar(Schedule):
         """
         last_year = min(datetime.fromtimestamp(instant, zone).year + _YEARS_AHEAD, _LAST_YEAR)
         while True:
-            offset = _offset(instant, zone)
+            offset = offset_at(instant, zone)
             minute = self._wall.at_or_after(-(-(instant + offset) // 60), last_year)
             due = None if minute is None else minute * 60 - offset
             near = instant + _REACH if due is None else min(due, instant + _REACH)
-            if _offset(near, zone) != offset:
-                instant = _first_move(instant, near, zone)
+            if offset_at(near, zone) != offset:
+                instant = first_move(instant, near, zone)
             elif due is None or due == near:
                 return due
             else:
                 instant = max(near, due - _REACH)
-
-
-def _first_move(low: int, high: int, zone: tzinfo) -> int:
-    """Return the first instant whose offset is not that of `low`, knowing that the one of `high` is not."""
-    offset = _offset(low, zone)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _offset(middle, zone) == offset:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _offset(instant: int, zone: tzinfo) -> int:
-    """Return how many seconds the wall clock of the zone is ahead of UTC."""
-    offset = datetime.fromtimestamp(instant, zone).utcoffset()
-    assert offset is not None, "a zone always knows its offset"
-    return offset.days * 86_400 + offset.seconds
 
 
 def _whole_second(time: datetime) -> datetime:

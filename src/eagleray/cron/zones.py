@@ -1,7 +1,7 @@
 """Time zones by name, from the system's zone database or, where that has none, from the bundled one."""
 
 import os
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 
 from eagleray.cron.errors import UnknownZone, quoted
 
@@ -53,6 +53,25 @@ def process_zone() -> tzinfo:
             return ZoneInfo.from_file(file)
     except (OSError, ValueError):
         return UTC  # many containers have no zone file
+
+
+def offset_at(instant: int, zone: tzinfo) -> int:
+    """Return how many seconds the wall clock of the zone is ahead of UTC, at so many seconds since 1970 in UTC."""
+    offset = datetime.fromtimestamp(instant, zone).utcoffset()
+    assert offset is not None, "a zone always knows its offset"
+    return offset.days * 86_400 + offset.seconds
+
+
+def first_move(low: int, high: int, zone: tzinfo) -> int:
+    """Return the first instant whose offset is not that of `low`, knowing that the one of `high` is not."""
+    offset = offset_at(low, zone)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if offset_at(middle, zone) == offset:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def _known_zones() -> frozenset[str]:

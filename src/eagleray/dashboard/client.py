@@ -85,7 +85,11 @@ class Dashboard:
 
     async def info(self, job_id: str) -> JobInfo:
         """Return what Ray knows about a job; `NotThere` if it has none of this id."""
-        return await self._ask(requests.info(job_id), words.read_job)
+        try:
+            return await self._ask(requests.info(job_id), words.read_job)
+        except (Refused, Malformed, Unauthorised) as failure:
+            failure.args = (f"GetJobInfo fail: {failure}",)  # the words that users of the reference look for
+            raise
 
     async def list(self, *, longest: int = _LONGEST_LIST) -> tuple[JobInfo, ...]:
         """Return all jobs, those of other submitters included. A Ray without jobs at all has none."""

@@ -116,10 +116,12 @@ class Poller:
         self._questions.setdefault(owner, {})[question] = None
         observation = self._cache.get(question, _now())
         if observation is None and (is_new or followed.mark is not None):
-            # If it was known once, it is not kept any more: whoever asks now must hear even what is no news.
+            # If it was known once, it is not kept any more: whoever asks now must hear even what is no news. The next
+            # round will tell, unless none is to come; hurried ones would only drive each other out of a small cache.
             followed.mark = None
+            if is_new or followed.is_settled:
+                self._lanes.call(question.address.host)
             followed.is_settled = False
-            self._lanes.call(question.address.host)
         return observation
 
     def unfollow(self, owner: Owner, question: Question) -> None:

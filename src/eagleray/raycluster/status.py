@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from eagleray.manifests.cluster import Cluster
+from eagleray.manifests.rayjob import MODE_LABEL, SIDECAR
 from eagleray.raycluster.counts import demand_of, worker_counts
 from eagleray.raycluster.views import PodView
 from kubewire.times import format_time
@@ -64,7 +65,7 @@ def next_status(cluster: Cluster, observed: Observed) -> Object:
         "maxWorkerReplicas": counts.most,
         "observedGeneration": cluster.metadata.get("generation", 0),
         "endpoints": {**(old.get("endpoints") or {}), **_endpoints(observed.head_services)},
-        "head": _head(observed),
+        "head": _head(cluster, observed),
     }
     if observed.conditions_gate:
         status["conditions"] = _conditions(cluster, observed)
@@ -154,11 +155,14 @@ def _endpoints(services: Sequence[Object]) -> Object:
     }
 
 
-def _head(observed: Observed) -> Object:
+def _head(cluster: Cluster, observed: Observed) -> Object:
     heads = [pod for pod in observed.pods if pod.is_head]
     head: Object = {}
     if len(heads) == 1:
         head |= {"podName": heads[0].name, "podIP": heads[0].status.pod_ip}
+    elif not heads and cluster.labels.get(MODE_LABEL) == SIDECAR:
+        # That there was one stays known: it may have submitted its job, and must not have a successor.
+        head["podName"] = ((cluster.obj.get("status") or {}).get("head") or {}).get("podName", "")
     if len(observed.head_services) == 1:
         service = observed.head_services[0]
         address = (service.get("spec") or {}).get("clusterIP") or ""

@@ -50,7 +50,8 @@ class Caches:
         """Have a function called with the RayJob that a change is about, and whether it is only a start-up recheck."""
 
         def job_changed(change: Change[Object]) -> None:
-            if change.cause != "write" or change.old is None:
+            # Another controller of this process makes and deletes RayJobs, and the answer to that is all that is heard.
+            if change.cause != "write" or _is_other(change.old, change.new):
                 wake(change.key, change.cause == "list")
 
         def cluster_changed(change: Change[Object]) -> None:
@@ -108,3 +109,11 @@ class Caches:
                 self._selecting[cluster].pop(change.key, None)
                 if not self._selecting[cluster]:
                     del self._selecting[cluster]
+
+
+def _is_other(old: Object | None, new: Object | None) -> bool:
+    """Tell whether more has changed than the status and the finalizers, which the RayJob controller writes itself."""
+    if old is None or new is None:
+        return True
+    fields = ("generation", "deletionTimestamp")
+    return any(old["metadata"].get(field) != new["metadata"].get(field) for field in fields)

@@ -8,7 +8,7 @@ from eagleray.manifests.rayjob import K8S_JOB, SIDECAR, job_cluster, job_head_se
 from eagleray.manifests.submitter import NotSubmittable, sidecar_submitter
 from eagleray.raycluster.status import BLOCKED, PROVISIONED, condition_of
 from eagleray.rayjob.look import Cause, Decision, Look, ref_of
-from eagleray.runtime.actions import Action, Create, Delete, Refuse, Replace, Said, Say, Stage, Tell
+from eagleray.runtime.actions import Action, Create, Delete, Patch, Refuse, Replace, Said, Say, Stage, Tell
 from kubewire.owners import controller_of
 
 Object = dict[str, Any]
@@ -68,9 +68,11 @@ def is_ready(look: Look) -> bool:
     return ((look.cluster or {}).get("status") or {}).get("state") == "ready"
 
 
-def why_not_ready(look: Look) -> Cause:
-    """Return what a cluster waits for, in its own words."""
+def why_not_ready(look: Look) -> Cause | None:
+    """Return what a cluster waits for, in its own words; None as long as it has none."""
     status = (look.cluster or {}).get("status") or {}
+    if not status:
+        return None
     place = f"{look.job.namespace}/{look.job.cluster_name}"
     if blocked := condition_of(status, BLOCKED):
         return Cause("ClusterBlocked", f"RayCluster {place}: {blocked['message']}")
@@ -131,6 +133,14 @@ def delete_submitter(look: Look) -> tuple[Stage, ...]:
         ),
     )
     return (Stage("delete-submitter", (Delete(JOBS, submitter.metadata.ref, said),)),)
+
+
+def hold_submitter(look: Look) -> tuple[Stage, ...]:
+    """Return the suspension of a submitter Job that goes on: its next Pod would submit again what Ray has forgotten."""
+    submitter = look.submitter
+    if submitter is None or submitter.ending is not None or submitter.metadata.deletion_timestamp:
+        return ()
+    return (Stage("hold-submitter", (Patch(JOBS, submitter.metadata.ref, {"spec": {"suspend": True}}),)),)
 
 
 def is_torn_down(look: Look) -> bool:

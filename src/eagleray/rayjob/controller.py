@@ -1,7 +1,7 @@
 """The RayJob controller: looks, decides by the table of states, acts, and writes the status down."""
 
 import logging
-from typing import Any
+from typing import Any, NamedTuple
 
 from eagleray.dashboard.orders import Owner
 from eagleray.dashboard.poller import Poller
@@ -34,8 +34,19 @@ MANAGER = "ray.io/kuberay-operator"
 
 # A state that waits is looked at again from time to time, in case the event that it waits for was missed.
 RECHECK_SECONDS = 300.0
-# From New to Running there are a handful of steps; more in one pass would be a loop.
-_MOST_STEPS = 12
+# From New to Running there are a handful of steps, each with a look before and after; more would be a loop.
+_MOST_STEPS = 16
+
+
+class Draft(NamedTuple):
+    """A status that a job is to have, and the job that it was decided for."""
+
+    job: RayJob
+    status: Object
+
+    def over(self, obj: Object) -> RayJob:
+        """Return a stored job as if it had this status; one that only has the name of ours is left as it is."""
+        return RayJob({**obj, "status": self.status} if obj["metadata"]["uid"] == self.job.uid else obj)
 
 
 class RayJobs:
@@ -63,34 +74,52 @@ class RayJobs:
         self._clock = clock
         self._entropy = entropy
         self._metrics = metrics
-        self._followed: dict[Key, frozenset[Question]] = {}
+        self._followed: dict[Key, tuple[Question, ...]] = {}
 
     def find(self, key: Key) -> Object | None:
         """Return the RayJob of a key as it is known."""
         return self._caches.jobs.get(key)
 
     async def reconcile(self, key: Key) -> PassOutcome:
-        """Make one pass over a RayJob."""
+        """Make one pass over a RayJob.
+
+        A new state is stored at once. Whatever else is decided is drafted, and stored when the pass has come to rest
+        or before anything is done: nothing must happen before what it follows from is on record.
+        """
         owner = Owner("RayJob", key)
+        draft: Draft | None = None
+        valid_generation = 0
         for _ in range(_MOST_STEPS):
             obj = self._caches.jobs.get(key)
             if obj is None:
                 self._forget(owner)
                 return Done()
-            job = RayJob(obj)
+            job = RayJob(obj) if draft is None else draft.over(obj)
             if job.spec.get("managedBy") not in (None, MANAGER):
                 self._forget(owner)
                 return Done()
             look = self._look(job, owner)
             if job.metadata.get("deletionTimestamp"):
                 return await self._end(look, owner)
-            problem = self._problem(job)
-            if problem is not None:
-                return await self._reject(look, problem)
+            if job.generation != valid_generation:
+                problem = self._problem(job)
+                if problem is not None:
+                    return await self._reject(look, problem)
+                valid_generation = job.generation
             decision = decide(look)
-            await self._follow_through(look, decision, owner)
-            if decision.is_idle:
-                return self._again(look, decision)
+            if draft is not None and decision.acts:
+                await self._store(draft)
+                draft = None
+                continue
+            is_done = await self._act(look, decision)
+            draft = Draft(job, next_status(look, decision))
+            if decision.is_idle or decision.orders or not is_done:
+                return await self._rest(look, decision, draft, owner)
+            if decision.to is not None:
+                await self._store(draft)
+                draft = None
+        if draft is not None:
+            await self._store(draft)
         return Again(0)
 
     # --- looking
@@ -107,15 +136,16 @@ class RayJobs:
             service=self._caches.services.get((job.namespace, f"{job.name}-head-svc")),
             heads=self._caches.heads_of(job) if job.cluster_name else (),
         )
-        answers = self._asked(owner, frozenset(questions(look)))
+        answers = self._asked(owner, tuple(questions(look)))
         info = next((found for asked, found in answers.items() if isinstance(asked, JobOf)), None)
         session = next((found for asked, found in answers.items() if isinstance(asked, SessionOf)), None)
         return look._replace(info=info, session=session, outcome=self._poller.outcome(owner, order_id(look)))
 
-    def _asked(self, owner: Owner, wanted: frozenset[Question]) -> dict[Question, Observation | None]:
+    def _asked(self, owner: Owner, wanted: tuple[Question, ...]) -> dict[Question, Observation | None]:
         """Return what is known about these questions; from now on changes of the answers wake the job."""
-        for question in self._followed.get(owner.key, frozenset()) - wanted:
-            self._poller.unfollow(owner, question)
+        for question in self._followed.get(owner.key, ()):
+            if question not in wanted:
+                self._poller.unfollow(owner, question)
         if wanted:
             self._followed[owner.key] = wanted
         else:
@@ -128,19 +158,24 @@ class RayJobs:
 
     # --- acting
 
-    async def _follow_through(self, look: Look, decision: Decision, owner: Owner) -> None:
-        """Carry a decision out: actions, then the status, then what Ray is asked to do."""
+    async def _act(self, look: Look, decision: Decision) -> bool:
+        """Carry out the actions of a decision; False if a part was given up."""
         try:
-            await self._acting.act(look.job.obj, decision.stages)
+            return await self._acting.act(look.job.obj, decision.stages)
         except ActionFailed as failed:
             # What the job waits for is told even if the step that would end the wait has failed.
-            await self._write(look, Decision(cause=decision.cause))
+            await self._store(Draft(look.job, next_status(look, Decision(cause=decision.cause))))
             raise failed.cause from failed
-        await self._write(look, decision)
+
+    async def _rest(self, look: Look, decision: Decision, draft: Draft, owner: Owner) -> PassOutcome:
+        """Store what a pass has come to, and only then ask of Ray what follows from it."""
+        if not decision.is_brief:
+            await self._store(draft)
         for order in decision.orders:
             self._poller.order(owner, order, again=True)
         if decision.hurries:
             self._poller.hurry(owner)
+        return self._again(look, decision)
 
     async def _end(self, look: Look, owner: Owner) -> PassOutcome:
         decision = plan_end(look, self._poller.outcome(owner, stop_id(look)))
@@ -160,28 +195,24 @@ class RayJobs:
         part = problem.rule.partition("-")[2][0] if problem.rule.startswith("rayjob-") else "v"
         kind = {"m": "Metadata", "s": "Status"}.get(part, "Spec")
         message = f"The RayJob {kind.lower()} is invalid: {problem}"
-        await self._patch(job, rejected_status(job, message, look.now))
+        await self._store(Draft(job, rejected_status(job, message, look.now)))
         return Rejected(f"InvalidRayJob{kind}", f"{job.place}: {message}")
 
     # --- status
 
-    async def _write(self, look: Look, decision: Decision) -> None:
-        status = next_status(look, decision)
-        await self._patch(look.job, status)
-        if self._metrics is not None:
-            self._metrics.wrote(look.job, status, look.now)
-
-    async def _patch(self, job: RayJob, status: Object) -> None:
+    async def _store(self, draft: Draft) -> None:
         """Write a status if it differs from the one that the job has by now."""
-        key = (job.namespace, job.name)
+        key = (draft.job.namespace, draft.job.name)
         current = self._caches.jobs.get(key)
         ref = self._caches.jobs.ref(key)
-        if current is None or ref is None or ref.uid != job.uid:
+        if current is None or ref is None or ref.uid != draft.job.uid:
             return
-        change = mergepatch.create(current.get("status") or {}, status)
+        change = mergepatch.create(current.get("status") or {}, draft.status)
         if change:
             with step("status"):
                 await self._writer.patch_status(RAY_JOBS, ref, change)
+        if self._metrics is not None:
+            self._metrics.wrote(RayJob(current), draft.status, self._clock.now())
 
     def _again(self, look: Look, decision: Decision) -> PassOutcome:
         waits = [decision.again, next_deadline(look)]

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from eagleray.dashboard.errors import NotThere
 from eagleray.dashboard.orders import Order, Outcome, Stop
 from eagleray.dashboard.words import is_terminal
 from eagleray.kube.resources import RAY_JOBS, Ref
@@ -25,14 +26,7 @@ def plan_end(look: Look, outcome: Outcome | None) -> Decision:
         return Decision()
     address = address_of(look)
     job_id = look.job.job_id
-    may_run = (
-        bool(job_id)
-        and look.job.state in ("Initializing", "Running")
-        and not is_terminal(look.job.job_status)
-    )
-    if not may_run or address is None:
-        return _let_go(look)
-    if outcome is not None and outcome.is_success:
+    if not _may_run(look) or address is None or _is_over(outcome):
         return _let_go(look)
     left = (_deadline(look) - look.now).total_seconds()
     if left <= 0:
@@ -40,6 +34,17 @@ def plan_end(look: Look, outcome: Outcome | None) -> Decision:
         note = f"Could not stop Ray job {job_id} of RayJob {look.job.place} within {STOP_SECONDS}s: {why}"
         return _let_go(look, Tell(Say("FailedToStopRayJob", "Delete", note, "Warning")))
     return Decision(orders=(Order(stop_id(look), address, Stop(job_id)),), again=min(left, 5.0))
+
+
+def _may_run(look: Look) -> bool:
+    """Tell whether Ray may still run the job, whatever has become of the RayJob: without a cluster there is no Ray."""
+    is_there = look.cluster is not None and not look.cluster["metadata"].get("deletionTimestamp")
+    return is_there and bool(look.job.job_id) and not is_terminal(look.job.job_status)
+
+
+def _is_over(outcome: Outcome | None) -> bool:
+    """Tell whether Ray stops the job, or has none of this id."""
+    return outcome is not None and (outcome.is_success or isinstance(outcome.error, NotThere))
 
 
 def _deadline(look: Look) -> datetime:

@@ -99,7 +99,7 @@ class Cause(NamedTuple):
 class Decision(NamedTuple):
     """What to do now: actions first, then a status; then perhaps something that is asked of Ray.
 
-    `fields` of the status become these, None removes one. If anything is done or written, another look follows.
+    `fields` of the status become these, None removes one. If anything is done or changes, another look follows.
     """
 
     to: str | None = None
@@ -110,12 +110,18 @@ class Decision(NamedTuple):
     again: float | None = None
     # Whether something suggests that Ray has news: it is asked soon.
     hurries: bool = False
+    # Whether the wait is likely to be over before anybody could read what it is for: it is not told.
+    is_brief: bool = False
+
+    @property
+    def acts(self) -> bool:
+        """Whether it changes anything besides the status."""
+        return any(not isinstance(action, Tell) for stage in self.stages for action in stage.actions)
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is to be done but to wait, and perhaps to tell for what."""
-        does = any(not isinstance(action, Tell) for stage in self.stages for action in stage.actions)
-        return self.to is None and not self.fields and not does
+        return self.to is None and not self.fields and not self.acts
 
 
 def ref_of(obj: Object) -> Ref:

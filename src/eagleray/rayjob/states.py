@@ -19,11 +19,13 @@ from eagleray.rayjob.clusters import (
     delete_submitter,
     ensure_cluster,
     ensure_head_service,
+    hold_submitter,
     is_ready,
     is_torn_down,
     why_not_ready,
 )
 from eagleray.rayjob.look import Cause, Decision, Look
+from eagleray.rayjob.scheduling import give_back
 from eagleray.rayjob.timers import Timer
 from eagleray.runtime.actions import Patch, Stage
 from kubewire.times import format_time
@@ -91,7 +93,7 @@ def _cluster_is_up(look: Look) -> bool:
 def _waits_for_id(look: Look) -> Decision | None:
     if look.job.mode != INTERACTIVE or not _cluster_is_up(look):
         return None
-    return Decision("Waiting")
+    return _wait_for_id(look)._replace(to="Waiting")
 
 
 def _submitted(look: Look) -> Decision | None:
@@ -129,7 +131,7 @@ def _job_failed(look: Look) -> Decision | None:
         return None
     if _ray_status(look) == FAILED:
         return _failed("AppFailed", _ray_message(look))
-    if submitting.is_other_head(look):
+    if submitting.is_other_head(look) or submitting.is_younger_head(look):
         return _failed("JobLost", submitting.lost_message(look))
     text = f"Job submission has failed. Reason: {ended.reason}. Message: {ended.message}"
     return _failed("SubmissionFailed", text)
@@ -165,7 +167,9 @@ def _sidecar_trouble(look: Look, status: ContainerStatus) -> str:
 
 
 def _lost(look: Look) -> Decision | None:
-    return _failed("JobLost", submitting.lost_message(look)) if submitting.is_lost(look) else None
+    if not submitting.is_lost(look):
+        return None
+    return _failed("JobLost", submitting.lost_message(look))._replace(stages=hold_submitter(look))
 
 
 def _never_submitted(look: Look) -> Decision | None:
@@ -198,8 +202,7 @@ def _gone(to: str) -> Check:
     def check(look: Look) -> Decision | None:
         if not is_torn_down(look):
             return None
-        stage = Stage("scheduler", tuple(look.config.scheduler.clean_up(look.job.obj)))
-        return Decision(to, RESET, (stage,))
+        return Decision(to, RESET, give_back(look))
 
     return check
 
@@ -331,11 +334,14 @@ def _news(look: Look) -> Object:
     }
 
 
-def _why_running(look: Look) -> Cause:
-    """Return what a running job waits for."""
+def _why_running(look: Look) -> Cause | None:
+    """Return what a running job waits for; None until Ray was asked, so that what was told of it stays."""
     job_id = look.job.job_id
+    if is_terminal(status := _ray_status(look)):
+        text = f"Ray job {job_id} is {status}; its submitter has not ended yet"
+        return Cause("WaitingForSubmitter", text)
     if look.info is None:
-        return Cause("DashboardUnreachable", f"Ray has not been asked about job {job_id} yet")
+        return None
     if submitting.is_missing(look):
         if look.job.mode == INTERACTIVE:
             return Cause("JobNotFound", f"RayCluster {look.job.cluster_name} knows no job {job_id} yet")
@@ -344,12 +350,7 @@ def _why_running(look: Look) -> Cause:
         return Cause(
             "DashboardUnreachable", f"Ray's dashboard at {look.job.dashboard_url}: {look.info.error}"
         )
-    info = look.info.job
-    if info is not None and info.is_terminal:
-        return Cause(
-            "WaitingForSubmitter", f"Ray job {job_id} is {info.status}; its submitter has not ended yet"
-        )
-    return Cause("JobRunning", f"Ray job {job_id} is {info.status if info is not None else 'running'}")
+    return Cause("JobRunning", f"Ray job {job_id} is {status}")
 
 
 def _tear_down(look: Look) -> Decision:
@@ -364,6 +365,12 @@ def _tear_down(look: Look) -> Decision:
         if is_there
     ]
     return Decision(stages=stages, cause=Cause("WaitingForDeletion", f"still there: {', '.join(left)}"))
+
+
+def _after_the_end(look: Look) -> Decision:
+    """Take away what the user wants to go; a scheduler that cannot take its own back is only told of."""
+    decision = clean_up(look)
+    return decision._replace(stages=(*decision.stages, *give_back(look, may_fail=True)))
 
 
 def _rest(look: Look) -> Decision:  # noqa: ARG001 - others look at it
@@ -420,13 +427,13 @@ STATES: Final[Mapping[str, State]] = {
                 ),
                 Exit(("Failed",), "Ray cannot be asked for too long", _ended_by(timers.STATUS_CHECK)),
                 Exit(("Complete", "Failed"), "the job has ended and its submitter is done", _finished),
+                Exit(("Failed",), "the job was lost", _lost),
                 Exit(
                     ("Failed",),
                     "the submitter ended and the job did not for 30 s",
                     _ended_by(timers.SUBMITTER),
                 ),
                 Exit(("Failed",), "the submitter failed", _submitter_failed),
-                Exit(("Failed",), "the job was lost", _lost),
                 Exit(("Failed",), "the submitter ended and Ray knows no such job", _never_submitted),
             ),
             _run,
@@ -453,8 +460,8 @@ STATES: Final[Mapping[str, State]] = {
             _rest,
             without_deadline="the user, or Kueue, decides how long",
         ),
-        State("Complete", "nothing", (), clean_up, without_deadline="it is an end"),
-        State("Failed", "nothing", (), clean_up, without_deadline="it is an end"),
+        State("Complete", "nothing", (), _after_the_end, without_deadline="it is an end"),
+        State("Failed", "nothing", (), _after_the_end, without_deadline="it is an end"),
         State(
             "ValidationFailed",
             "a generation that is valid",

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from eagleray.dashboard.words import SUCCEEDED
 from eagleray.manifests.rayjob import RayJob
+from eagleray.raycluster.status import condition_of
 from eagleray.rayjob.look import Cause, Decision, Look
 from eagleray.rayjob.stages import durations
 from kubewire.times import format_time
@@ -14,7 +15,7 @@ Object = dict[str, Any]
 
 TERMINAL: Final = ("Complete", "Failed")
 # A retry cannot help where the user's time is up, or where Ray could not be asked.
-_NOT_RETRIED: Final = ("DeadlineExceeded", "JobStatusCheckTimeoutExceeded")
+NOT_RETRIED: Final = ("DeadlineExceeded", "JobStatusCheckTimeoutExceeded")
 # There from the first write on, even when there is nothing to say.
 _ALWAYS: Final[Mapping[str, Any]] = {"rayJobInfo": {}, "succeeded": 0, "failed": 0}
 _NO_CLUSTER: Final[Mapping[str, Any]] = {
@@ -76,13 +77,17 @@ def _counted(job: RayJob, status: Object, state: str) -> str:
         return state
     status["failed"] += 1
     limit = job.spec.get("backoffLimit")
-    if limit is None or status["failed"] > limit or status.get("reason") in _NOT_RETRIED:
+    if limit is None or status["failed"] > limit or status.get("reason") in NOT_RETRIED:
         return state
     return "Retrying"
 
 
 def conditions(look: Look, state: str, status: Object, cause: Cause | None) -> list[Object]:
-    """Return the conditions of a job, as batch Jobs have them, and what it waits for."""
+    """Return the conditions of a job, as batch Jobs have them, and what it waits for.
+
+    Without a cause, in a state that the job was in already, what was told stays: an operator that was just started
+    knows nothing better yet.
+    """
     job = look.job
     reason = str(status.get("reason") or state or "New")
     message = str(status.get("message") or "")
@@ -95,6 +100,9 @@ def conditions(look: Look, state: str, status: Object, cause: Cause | None) -> l
         return _set(job, _only("Failed", reason), ended, look.now)
     if state == "Suspended":
         return _set(job, _only("Suspended", state), "suspend is set", look.now)
+    progressing = condition_of(job.status, "Progressing")
+    if cause is None and state == job.state and progressing is not None:
+        return _set(job, _only("Progressing", progressing["reason"]), progressing["message"], look.now)
     cause = cause or _GENERAL_CAUSES.get(state, Cause(state or "New", ""))
     text = "; ".join(part for part in (cause.message, told) if part)
     return _set(job, _only("Progressing", cause.reason), text, look.now)

@@ -5,7 +5,9 @@ safe. A new head has forgotten: what was submitted to its predecessor is lost, a
 """
 
 import json
+import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from eagleray.dashboard.address import Address, AddressError, head_address, status_address
@@ -17,9 +19,10 @@ from eagleray.dashboard.words import is_terminal
 from eagleray.kube.resources import JOBS
 from eagleray.manifests import naming
 from eagleray.manifests.cluster import Cluster
-from eagleray.manifests.rayjob import HTTP, K8S_JOB
+from eagleray.manifests.rayjob import HTTP, K8S_JOB, SIDECAR
 from eagleray.manifests.services import head_service
 from eagleray.manifests.submitter import Expected, NotSubmittable, runtime_env, submitter_job
+from eagleray.rayjob.clusters import is_ready
 from eagleray.rayjob.look import Cause, Decision, Look
 from eagleray.runtime.actions import Action, Create, Refuse, Said, Say, Stage
 from kubewire.times import format_time, parse_time
@@ -29,16 +32,19 @@ Object = dict[str, Any]
 RESUBMIT_LOST = "eagleray.io/resubmit-lost-job"
 # So long a submitter waits for the head to tell its session; afterwards the time of the request has to do.
 SESSION_PATIENCE = 10.0
+# A head that is well answers much sooner; a wait is told only after that. Clusters tell whole seconds.
+_FIRST_ANSWER = 2.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+_SESSION_TIME = re.compile(r"session_(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d{6})", re.ASCII)
 
 
 def address_of(look: Look) -> Address | None:
-    """Return where to ask Ray; None as long as that is not known."""
-    url = look.job.dashboard_url
+    """Return where to ask Ray, be it written down already or not; None as long as the cluster is not ready."""
+    url = look.job.dashboard_url or _url_to_be(look)
     if not url:
         return None
     try:
-        return status_address(look.job.namespace, url, secret=_secret(look.ray_cluster))
+        return status_address(look.job.namespace, url, secret=token_secret(look.ray_cluster))
     except AddressError:
         return None
 
@@ -47,6 +53,11 @@ def found_address(look: Look, cluster: Cluster) -> str:
     """Return the dashboard's name and port, as it goes into the status."""
     service = head_service(cluster, look.config.settings)
     return head_address(service, domain=look.config.settings.cluster_domain).host
+
+
+def _url_to_be(look: Look) -> str:
+    cluster = look.ray_cluster
+    return found_address(look, cluster) if cluster is not None and is_ready(look) else ""
 
 
 def questions(look: Look) -> Iterator[Question]:
@@ -77,19 +88,36 @@ def is_other_head(look: Look) -> bool:
     return bool(recorded and answering and recorded != answering)
 
 
+def is_younger_head(look: Look) -> bool:
+    """Tell whether the head that answers began after the attempt was recorded for one that did not tell its session.
+
+    The name of a session has the head's own time, so this only explains a submitter's refusal and decides nothing.
+    """
+    recorded = look.job.submission
+    begun = _SESSION_TIME.match(look.session.session if look.session is not None else "")
+    if not recorded or recorded.get("headSession") or begun is None:
+        return False
+    moment = datetime.strptime(f"{begun[1]} +0000", "%Y-%m-%d_%H-%M-%S_%f %z")
+    return moment > parse_time(recorded["requestedAt"])
+
+
 def is_lost(look: Look) -> bool:
     """Tell whether the job was submitted and Ray does not know it any more."""
-    if not is_missing(look) or look.job.annotations.get(RESUBMIT_LOST) == "true":
+    if not is_missing(look) or _resubmits(look):
         return False
-    if was_seen(look) or (bool(look.job.submission) and is_other_head(look)):
-        return True
-    # Ray has taken it, and later knew nothing of it.
-    return (
-        was_accepted(look)
-        and look.info is not None
-        and look.outcome is not None
-        and look.info.at > look.outcome.at
-    )
+    return was_seen(look) or (bool(look.job.submission) and is_other_head(look)) or _is_forgotten(look)
+
+
+def _resubmits(look: Look) -> bool:
+    """Tell whether a lost job is to be submitted again, as the user may wish where the operator submits."""
+    return look.job.mode == HTTP and look.job.annotations.get(RESUBMIT_LOST) == "true"
+
+
+def _is_forgotten(look: Look) -> bool:
+    """Tell whether Ray has taken our submission, and later knew nothing of it."""
+    if not was_accepted(look) or look.info is None or look.outcome is None:
+        return False
+    return is_missing(look) and look.info.at > look.outcome.at
 
 
 def was_accepted(look: Look) -> bool:
@@ -105,9 +133,9 @@ def refusal(look: Look) -> DashboardError | None:
 
 def lost_message(look: Look) -> str:
     """Return what became of a lost job, in words."""
-    recorded = look.job.submission.get("headSession") or "an earlier one"
+    recorded = look.job.submission.get("headSession") or "of an earlier head"
     answering = (look.session.session if look.session is not None else "") or "unknown"
-    if is_other_head(look):
+    if is_other_head(look) or is_younger_head(look):
         return (
             f"Ray job {look.job.job_id} was lost with its head: it was submitted in session {recorded},"
             f" and session {answering} answers now"
@@ -121,7 +149,8 @@ def record(look: Look) -> Decision:
     if not session and look.job.mode == K8S_JOB:
         left = _patience_left(look)
         if left > 0:
-            return Decision(cause=_unreachable(look), again=left)
+            is_brief = left > SESSION_PATIENCE - _FIRST_ANSWER
+            return Decision(cause=_unreachable(look), again=min(left, _FIRST_ANSWER), is_brief=is_brief)
     elif not session and look.job.mode == HTTP:
         return Decision(cause=_unreachable(look))
     attempt = int(look.job.status.get("failed") or 0) + 1
@@ -132,7 +161,11 @@ def record(look: Look) -> Decision:
     }
     if session:
         recorded["headSession"] = session
-    return Decision(fields={"submission": recorded})
+    is_told = (
+        look.job.mode != SIDECAR
+    )  # whose submitter comes with the cluster, which is what it waits for first
+    cause = Cause("Submitting", f"Ray job {look.job.job_id} is being submitted") if is_told else None
+    return Decision(fields={"submission": recorded}, cause=cause)
 
 
 def submit_by_job(look: Look, cluster: Cluster) -> Decision:
@@ -199,11 +232,9 @@ def _pause_left(look: Look) -> float:
 
 def needs_submission(look: Look) -> bool:
     """Tell whether the operator itself has to hand the job to Ray now."""
-    if look.job.mode != HTTP or not is_missing(look) or was_accepted(look):
+    if look.job.mode != HTTP or not is_missing(look) or (was_accepted(look) and not _is_forgotten(look)):
         return False
-    if look.job.annotations.get(RESUBMIT_LOST) == "true":
-        return True
-    return not was_seen(look)
+    return _resubmits(look) or not was_seen(look)
 
 
 def needs_record(look: Look) -> bool:
@@ -211,7 +242,7 @@ def needs_record(look: Look) -> bool:
     recorded = look.job.submission
     if not recorded:
         return True
-    return look.job.annotations.get(RESUBMIT_LOST) == "true" and is_other_head(look)
+    return _resubmits(look) and is_other_head(look)
 
 
 def _submission(look: Look) -> Submission:
@@ -251,7 +282,7 @@ def _patience_left(look: Look) -> float:
     return SESSION_PATIENCE - since if since is not None else 0.0
 
 
-def _secret(cluster: Cluster | None) -> str:
+def token_secret(cluster: Cluster | None) -> str:
     """Return the Secret with the token that a cluster's dashboard asks for."""
     if cluster is None or cluster.auth.get("mode") != "token":
         return ""

@@ -105,8 +105,11 @@ STATUS_CHECK = Timer("status-check timeout", _status_check_due, _status_check_en
 
 
 def _submitter_due(look: Look) -> datetime | None:
+    """Nobody may have looked for longer than that: Ray is asked first."""
     finished = look.finished_at
-    return finished + timedelta(seconds=SUBMITTER_GRACE) if finished is not None else None
+    if finished is None or not look.is_news_of_the_end:
+        return None
+    return finished + timedelta(seconds=SUBMITTER_GRACE)
 
 
 def _submitter_ending(look: Look) -> Ending:

@@ -1,6 +1,7 @@
 """The few effects of a controller: a plan's actions become requests, and their ends become events."""
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ from eagleray.runtime.actions import (
 from eagleray.runtime.events import Recorder
 from eagleray.runtime.outcomes import step
 from kubewire import errors
+
+log = logging.getLogger(__name__)
 
 # Of many independent actions so few go at once that nobody else's requests have to wait behind them for long.
 MOST_AT_ONCE = 16
@@ -49,13 +52,20 @@ class Acting:
         self._writer = writer
         self._events = events
 
-    async def act(self, regarding: Mapping[str, Any], stages: Sequence[Stage]) -> None:
+    async def act(self, regarding: Mapping[str, Any], stages: Sequence[Stage]) -> bool:
         """Do everything in order. The first stage with a failure is finished as far as it had begun and ends the plan.
 
-        Raises ActionFailed; the step's name is noted on its cause.
+        Raises ActionFailed, with the step's name noted on its cause; where a stage may fail, returns False instead.
         """
         for stage in stages:
-            await self._stage(regarding, stage)
+            try:
+                await self._stage(regarding, stage)
+            except ActionFailed as failed:
+                if not stage.may_fail:
+                    raise
+                log.warning("Step %s failed, and is not tried again: %s", stage.name, failed)
+                return False
+        return True
 
     async def _stage(self, regarding: Mapping[str, Any], stage: Stage) -> None:
         """Do a stage: one action first, then twice as many each time, so that a failure that all share costs little."""

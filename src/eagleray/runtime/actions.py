@@ -89,10 +89,14 @@ Action = Create | Replace | Patch | Delete | DeleteAll | Tell | Refuse
 
 
 class Stage(NamedTuple):
-    """Actions under one name. They are independent of each other; the next stage begins when all are done."""
+    """Actions under one name. They are independent of each other; the next stage begins when all are done.
+
+    A stage that `may_fail` ends the plan early, and that is all that comes of its failure.
+    """
 
     name: str
     actions: Sequence[Action] = ()
+    may_fail: bool = False
 
 
 def described(stages: Sequence[Stage]) -> Iterator[str]:

@@ -20,7 +20,7 @@ _PATTERNS = (
         re.compile(r"(\b[a-z][a-z0-9+.-]{0,30}://[^\s:/@]{0,256}):[^\s/@]{1,512}@", re.IGNORECASE),
         rf"\1:{REDACTED}@",
     ),
-    # password=x
+    # a key with an equals sign: password=x, ?token=x
     (re.compile(rf"({_KEYS}\s{{0,4}}=\s{{0,4}}[\"']?){_VALUE}", re.IGNORECASE), rf"\1{REDACTED}"),
     # "token": "x", but not an object's place: default/my-token: x
     (

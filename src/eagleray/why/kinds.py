@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
-from eagleray.kube.resources import RAY_CLUSTERS, Resource
+from eagleray.kube.resources import RAY_CLUSTERS, RAY_JOBS, Resource
 from eagleray.rayapi.kinds import KINDS, kind_named
-from eagleray.why import raycluster
+from eagleray.why import raycluster, rayjob
 from eagleray.why.reading import Reader
 from eagleray.why.report import Report
 
@@ -21,7 +21,14 @@ async def _raycluster(reader: Reader, namespace: str, name: str) -> Report:
     return raycluster.diagnose(await reader.raycluster(namespace, name))
 
 
-DIAGNOSES: Mapping[str, Diagnosis] = {"raycluster": Diagnosis(RAY_CLUSTERS, _raycluster)}
+async def _rayjob(reader: Reader, namespace: str, name: str) -> Report:
+    return rayjob.diagnose(await reader.rayjob(namespace, name))
+
+
+DIAGNOSES: Mapping[str, Diagnosis] = {
+    "raycluster": Diagnosis(RAY_CLUSTERS, _raycluster),
+    "rayjob": Diagnosis(RAY_JOBS, _rayjob),
+}
 
 
 class UnknownKind(ValueError):

@@ -16,10 +16,11 @@ from eagleray.raycluster.status import BLOCKED, REPLICA_FAILURE, SUSPENDING, con
 from eagleray.raycluster.troubles import group_troubles, trouble_of
 from eagleray.raycluster.views import PodView
 from eagleray.runtime.actions import Action, Create, Refuse, Stage, described
+from eagleray.why.operators import absence_of, nobody_leads
 from eagleray.why.reading import Seen
 from eagleray.why.report import Report
 from kubewire.sources import SeededEntropy
-from kubewire.times import format_time, parse_micro_time, parse_time
+from kubewire.times import format_time, parse_time
 
 Object = dict[str, Any]
 
@@ -34,7 +35,8 @@ def diagnose(seen: Seen) -> Report:
     cluster = seen.cluster
     place = f"RayCluster {cluster.namespace}/{cluster.name}"
     report = _diagnose(seen, place)
-    return report._replace(notes=[*report.notes, *_nobody_leads(seen), *seen.unseen.values()])
+    absent = nobody_leads(seen.leases, seen.now)
+    return report._replace(notes=[*report.notes, *absent, *seen.unseen.values()])
 
 
 def _diagnose(seen: Seen, place: str) -> Report:
@@ -47,7 +49,7 @@ def _diagnose(seen: Seen, place: str) -> Report:
         return _deletion(seen, place)
     if seen.rejected:
         return Report(f"{place} is invalid: nothing is done for it.", causes=[seen.rejected])
-    if absence := _absence(seen):
+    if absence := absence_of(cluster.obj, seen.leases, seen.now):
         return Report(f"{place} waits for an operator.", causes=[absence])
     if cluster.spec.get("suspend") is True or _is_suspending(cluster):
         return _suspension(seen, place)
@@ -127,7 +129,7 @@ def _failed_steps(seen: Seen, stages: Sequence[Stage]) -> Iterator[str]:
     if failure is not None:
         what, _, why = str(failure.get("message", "")).partition("\n")
         if failure.get("reason") != "MultipleHeadPods":
-            yield f"{what}: {why}{_way_out(why)}"
+            yield f"{what}: {why}{way_out(why)}"
     wanted = {
         action.said.failed.reason
         for stage in stages
@@ -139,10 +141,11 @@ def _failed_steps(seen: Seen, stages: Sequence[Stage]) -> Iterator[str]:
     latest = {event["reason"]: str(event.get("note", "")) for event in seen.events}
     for reason in sorted(wanted & latest.keys()):
         if not any(place in latest[reason] for place in taken):
-            yield f"{reason}: {latest[reason]}{_way_out(latest[reason])}"
+            yield f"{reason}: {latest[reason]}{way_out(latest[reason])}"
 
 
-def _way_out(refusal: str) -> str:
+def way_out(refusal: str) -> str:
+    """Return what helps against a refusal of the API server, to be added to it; nothing if that is not known."""
     if "exceeded quota" in refusal or "failed quota" in refusal:
         return "; raise the ResourceQuota of the namespace, ask for less, or free what others hold"
     if "forbidden" in refusal.lower():
@@ -268,50 +271,6 @@ def _deletion(seen: Seen, place: str) -> Report:
     if others:
         causes.append(f"finalizers that others have to remove: {', '.join(others)}")
     return Report(f"{place} is being deleted.", False, causes, steps=_steps(ending.stages))
-
-
-# --- an operator that is not there
-
-
-def _absence(seen: Seen) -> str:
-    """Return why nobody has looked at the cluster as it is now; empty if somebody has."""
-    cluster = seen.cluster
-    generation = cluster.metadata.get("generation", 0)
-    if (cluster.obj.get("status") or {}).get("observedGeneration") == generation:
-        return ""
-    unseen = f"generation {generation} has not been looked at"
-    if seen.leases is None:
-        return (
-            f"{unseen}; whether an operator runs cannot be seen with your rights:"
-            " ask an administrator for the Lease ray-operator-leader"
-        )
-    holder = _holder(seen)
-    if not holder:
-        return (
-            f"{unseen}, and nobody holds a Lease ray-operator-leader: start the operator (eagleray operator)"
-        )
-    return (
-        f"{unseen}, though {holder} holds the Lease: see its log, and whether it watches namespace"
-        f" {cluster.namespace} (--watch-namespace)"
-    )
-
-
-def _nobody_leads(seen: Seen) -> Iterator[str]:
-    """Yield a note if operators once led here and none does now. Without any Lease nothing can be said."""
-    if seen.leases and not _holder(seen):
-        yield "nobody holds the Lease ray-operator-leader: no operator is at work, unless one runs without election"
-
-
-def _holder(seen: Seen) -> str:
-    """Return who holds a Lease that has not run out."""
-    for lease in seen.leases or ():
-        spec = lease.get("spec") or {}
-        renewed, holder = spec.get("renewTime"), spec.get("holderIdentity")
-        if renewed and holder:
-            age = (seen.now - parse_micro_time(renewed)).total_seconds()
-            if age <= (spec.get("leaseDurationSeconds") or 0):
-                return str(holder)
-    return ""
 
 
 # --- what comes next

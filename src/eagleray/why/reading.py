@@ -1,4 +1,4 @@
-"""What `why` knows of a RayCluster: a few gets and lists with the user's own rights, and what these did not allow."""
+"""What `why` knows of an object: a few gets and lists with the user's own rights, and what these did not allow."""
 
 from collections.abc import Awaitable, Mapping, Sequence
 from datetime import datetime
@@ -16,14 +16,16 @@ from eagleray.kube.resources import (
     NODES,
     PODS,
     RAY_CLUSTERS,
+    RAY_JOBS,
     SERVICE_ACCOUNTS,
     SERVICES,
     Resource,
 )
 from eagleray.manifests import naming
 from eagleray.manifests.cluster import Cluster
+from eagleray.manifests.rayjob import RayJob
 from eagleray.manifests.redis_cleanup import cleanup_name
-from eagleray.rayapi.rules import ValidationConfig
+from eagleray.rayapi.rules import ValidationConfig, problems_of
 from eagleray.raycluster.children import needs_account
 from eagleray.raycluster.lostnodes import LostNodes
 from eagleray.raycluster.planning import Around, Config, plan
@@ -69,6 +71,21 @@ class Seen(NamedTuple):
         return self.snapshot.cluster
 
 
+class SeenJob(NamedTuple):
+    """A RayJob and what was found around it."""
+
+    job: RayJob
+    now: datetime
+    cluster: Seen | None = None
+    submitter: Object | None = None  # the Job of the RayJob's name, whoever made it
+    submitter_pods: Sequence[PodView] = ()  # oldest first
+    service: Object | None = None  # the one of the job's own name
+    events: Sequence[Object] = ()  # about the job, oldest first
+    leases: Sequence[Object] | None = ()
+    rejected: str = ""
+    unseen: Mapping[Resource, str] = {}
+
+
 class Reader:
     """Reads for one user. What is forbidden is noted and counts as not there."""
 
@@ -92,7 +109,7 @@ class Reader:
         return Seen(
             snapshot,
             self._clock.now(),
-            await self._events(cluster),
+            await self._events(cluster.namespace, cluster.uid),
             await self._leases(),
             account_exists,
             foreign,
@@ -100,6 +117,35 @@ class Reader:
             rejected.message if rejected is not None else "",
             self._unseen,
         )
+
+    async def rayjob(self, namespace: str, name: str) -> SeenJob:
+        """Return a job with what is around it; NotFound or Forbidden if it cannot be had itself."""
+        job = RayJob(await self._client.get(RAY_JOBS, namespace, name))
+        of_submitter = Selection(namespace, f"batch.kubernetes.io/job-name={name}")
+        pods = await self._allowed(PODS, self._client.list(PODS, of_submitter), [])
+        problems = (one for one in problems_of(job.obj, ValidationConfig()) if one.severity == "error")
+        rejected = next(problems, None)
+        return SeenJob(
+            job,
+            self._clock.now(),
+            await self._cluster_of(job),
+            await self._get(JOBS, namespace, name),
+            sorted(map(pod_view, pods), key=lambda pod: pod.metadata.creation_timestamp),
+            await self._get(SERVICES, namespace, naming.checked_name(f"{name}-head-svc")),
+            await self._events(namespace, job.uid),
+            await self._leases(),
+            str(rejected) if rejected is not None else "",
+            self._unseen,
+        )
+
+    async def _cluster_of(self, job: RayJob) -> Seen | None:
+        try:
+            return await self.raycluster(job.namespace, job.cluster_name) if job.cluster_name else None
+        except errors.NotFound:
+            return None
+        except errors.Forbidden as refusal:
+            self._note(RAY_CLUSTERS, refusal)
+            return None
 
     async def _snapshot(self, cluster: Cluster) -> Snapshot:
         """Return the cluster with its Pods and head Services, and the Pods that are lost apart from the others."""
@@ -163,8 +209,8 @@ class Reader:
         found = await self._get(SERVICE_ACCOUNTS, cluster.namespace, name)
         return found is not None or SERVICE_ACCOUNTS in self._unseen
 
-    async def _events(self, cluster: Cluster) -> Sequence[Object]:
-        about = Selection(cluster.namespace, fields=f"regarding.uid={cluster.uid}")
+    async def _events(self, namespace: str, uid: str) -> Sequence[Object]:
+        about = Selection(namespace, fields=f"regarding.uid={uid}")
         found = await self._allowed(EVENTS, self._client.list(EVENTS, about), [])
         return sorted(found, key=_last_time)
 

@@ -16,11 +16,13 @@ class Report(NamedTuple):
     causes: Sequence[str] = ()
     notes: Sequence[str] = ()
     steps: Sequence[str] = ()  # what the operator does next
+    stages: Sequence[str] = ()  # what it has come through, with times
 
 
 def lines(report: Report) -> Iterator[str]:
     """Yield a report as it is printed."""
     yield report.verdict
+    yield from _listed(report.stages, MOST_STEPS, "stage: ")
     yield from _listed(report.causes, MOST_CAUSES, "- ")
     yield from _listed(report.notes, MOST_CAUSES, "note: ")
     yield from _listed(report.steps, MOST_STEPS, "next: ")

@@ -12,21 +12,36 @@ _RANDOM = re.compile(r"<rand(\d*)>")
 _BYTES = re.compile(r"<(\d+) bytes>")
 
 # What others refer to comes first.
-_ORDER = ("ServiceAccount", "Role", "RoleBinding", "Secret", "PersistentVolumeClaim", "Service", "Pod")
+_ORDER = (
+    "RayJob",
+    "RayCluster",
+    "ServiceAccount",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "PersistentVolumeClaim",
+    "Service",
+    "Job",
+    "Pod",
+)
 
 
 async def leave_behind(world, samples):
     """Create the samples with everything that was recorded of them, their Pods running and their status written."""
     for sample in samples:
-        await apply(world, sample)
+        await apply(world, sample, named_only=True)
         for recorded in sample.recorded["resources"]:
             await _give_metadata(world, sample.namespace, recorded)
         for recorded in sorted(sample.recorded["created"], key=lambda obj: _ORDER.index(obj["kind"])):
             await _create(world, sample.namespace, recorded)
     await until_quiet(world)
     for sample in samples:
-        for recorded in sample.recorded["resources"]:
-            await _write_status(world, sample.namespace, recorded)
+        resources = [*sample.recorded["resources"], *sample.recorded["created"]]
+        # The status of a job has a copy of its cluster's.
+        for kind in ("RayCluster", "RayJob"):
+            for recorded in resources:
+                if recorded["kind"] == kind and recorded.get("status"):
+                    await _write_status(world, sample.namespace, recorded)
 
 
 async def _give_metadata(world, namespace, recorded):
@@ -43,11 +58,12 @@ async def _give_metadata(world, namespace, recorded):
 
 
 def _as_typed(spec):
-    """Return the spec of a cluster with the empty fields that writing typed objects brings."""
+    """Return the spec of a cluster or a job with the empty fields that writing typed objects brings."""
     spec = copy.deepcopy(spec)
-    for group in (spec["headGroupSpec"], *spec.get("workerGroupSpecs", ())):
+    cluster = spec.get("rayClusterSpec", spec)
+    for group in (cluster["headGroupSpec"], *cluster.get("workerGroupSpecs", ())):
         group["template"].setdefault("metadata", {})
-    for group in spec.get("workerGroupSpecs", ()):
+    for group in cluster.get("workerGroupSpecs", ()):
         group.setdefault("scaleStrategy", {})
     return spec
 
@@ -62,11 +78,21 @@ async def _create(world, namespace, recorded):
     for reference, owner in zip(obj["metadata"].get("ownerReferences", ()), owners, strict=True):
         reference["uid"] = owner["metadata"]["uid"]
     if obj["kind"] == "Service":
-        _let_server_choose(obj["spec"])
+        _let_server_choose_addresses(obj["spec"])
+    if obj["kind"] == "Job":
+        _let_server_choose_selector(obj["spec"])
     await world.create(obj)
 
 
-def _let_server_choose(spec):
+def _let_server_choose_selector(spec):
+    """Leave out how a Job finds its Pods, which a server chose."""
+    del spec["selector"]
+    labels = spec["template"]["metadata"]["labels"]
+    for label in [label for label in labels if label.endswith(("controller-uid", "job-name"))]:
+        del labels[label]
+
+
+def _let_server_choose_addresses(spec):
     """Leave out the addresses and ports that a server chose."""
     if spec.get("clusterIP") == "<ip>":
         del spec["clusterIP"], spec["clusterIPs"]
@@ -78,6 +104,9 @@ async def _write_status(world, namespace, recorded):
     """Write a status, with the addresses and ports that this world has given."""
     words = {"<namespace>": namespace, "<time>": format_time(world.clock.now())}
     status = _filled(recorded["status"], words)
+    if status.get("rayClusterStatus") == "<snapshot>":
+        cluster = await world.get("RayCluster", status["rayClusterName"], namespace)
+        status["rayClusterStatus"] = cluster["status"]
     if head := status.get("head"):
         pod = await world.get("Pod", head["podName"], namespace)
         service = await world.get("Service", head["serviceName"], namespace)
@@ -91,7 +120,7 @@ async def _write_status(world, namespace, recorded):
     if status:
         await world.patch(
             recorded["kind"],
-            recorded["metadata"]["name"],
+            _filled(recorded["metadata"]["name"]),
             {"status": status},
             namespace=namespace,
             part="/status",

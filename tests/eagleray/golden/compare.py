@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import yaml
 
 # What an allowance may say of values.
-_SHAPES = ({"replaced", "by"}, {"like"}, {"ours", "recorded"})
+_SHAPES = ({"replaced", "by"}, {"like"}, {"ours", "recorded"}, {"added"})
 
 ALLOWED_FILE = Path(__file__).with_name("allowed.yaml")
 
@@ -80,7 +80,8 @@ class Allowance(NamedTuple):
 
     In a path, `*` is anything within one key and `**` any number of keys. Each entry says which values may differ:
     `replaced` that only this text does, for which ours has `by`; `like` that both match an expression, whose groups
-    are the same; `ours` and `recorded` what each side has, null for nothing.
+    are the same; `ours` and `recorded` what each side has, null for nothing; `added` that only ours has something,
+    which matches an expression.
     """
 
     reason: str
@@ -101,6 +102,9 @@ class Allowance(NamedTuple):
             ours = re.fullmatch(given["like"], str(difference.ours), re.DOTALL)
             recorded = re.fullmatch(given["like"], str(difference.recorded), re.DOTALL)
             return ours is not None and recorded is not None and ours.groups() == recorded.groups()
+        if "added" in given:
+            is_like = re.fullmatch(given["added"], str(difference.ours), re.DOTALL)
+            return difference.recorded is ABSENT and is_like is not None
         return all(_shown(getattr(difference, side)) == given[side] for side in ("ours", "recorded"))
 
 

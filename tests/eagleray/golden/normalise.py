@@ -2,12 +2,16 @@
 
 A recording is a dict of three lists: `resources` (the manifest's own Ray objects, without their spec), `created` (what
 came into being besides) and `events`. Whatever is chance or the server's bookkeeping is dropped or has a placeholder:
-`<namespace>`, `<time>`, `<ip>`, `<uid>`, `<uid8>`, `<nodePort>`, `<N bytes>`, `<rand1>` and so on.
+`<namespace>`, `<time>`, `<ip>`, `<uid>`, `<uid8>`, `<nodePort>`, `<N bytes>`, `<rand1>` and so on, and `<hash of random
+text>` where chance itself is hashed.
 """
 
 import base64
 import copy
 import re
+
+from eagleray.manifests.submitter import CONTAINER as SUBMITTER
+from eagleray.raycluster.podplan import HASH_ANNOTATION
 
 RAY_GROUP = "ray.io/"
 BOOKKEEPING = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink")
@@ -18,6 +22,9 @@ STOCK_OWNERS = frozenset(
 )
 STOCK_KINDS = frozenset(("Endpoints", "EndpointSlice", "Event", "Lease"))
 STOCK_NAMES = frozenset((("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")))
+
+# What the status of a RayJob has that only we write.
+ADDITIONS = frozenset(("conditions", "submission"))
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -62,10 +69,24 @@ def canonical(recorded):
     def number(found):
         return f"<rand{numbers.setdefault(found.group(), len(numbers) + 1)}>"
 
+    # What only ours has must not be the first to have a number.
+    _mapped(_without_additions([resources, created]), lambda text: _NUMBERED.sub(number, text))
     # The same numbers all over the recording, but an event's text has none.
     resources, created = _mapped([resources, created], lambda text: _NUMBERED.sub(number, text))
     events = _mapped(recorded["events"], lambda text: _NUMBERED.sub("<rand>", text))
     return {"resources": resources, "created": created, "events": _distinct(events)}
+
+
+def _without_additions(lists):
+    return [
+        [
+            {**obj, "status": {key: value for key, value in obj["status"].items() if key not in ADDITIONS}}
+            if obj["kind"] == "RayJob" and "status" in obj
+            else obj
+            for obj in objects
+        ]
+        for objects in lists
+    ]
 
 
 def is_stock(obj):
@@ -155,6 +176,11 @@ def _created(obj):
         for port in spec.get("ports", ()):
             if "nodePort" in port:
                 port["nodePort"] = "<nodePort>"
+    if obj["kind"] == "Pod" and any(one["name"] == SUBMITTER for one in spec.get("containers", ())):
+        # The command of a submitter, which is hashed with the rest, has the random id of its job.
+        annotations = result["metadata"].get("annotations") or {}
+        if HASH_ANNOTATION in annotations:
+            annotations[HASH_ANNOTATION] = "<hash of random text>"
     if obj["kind"] == "Secret":
         data = obj.get("data") or {}
         result["data"] = {key: f"<{len(base64.b64decode(value))} bytes>" for key, value in data.items()}

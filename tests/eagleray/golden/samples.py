@@ -11,6 +11,7 @@ from kubewire import errors
 from kubewire.yamltext import load_all
 from tests.conftest import REPOSITORY
 from tests.eagleray.golden.normalise import recording
+from tests.eagleray.golden.standin import RunningEverywhere
 from tests.eagleray.world import PATHS, world_of
 
 # Large enough for every sample at once, with the labels that some of them ask for.
@@ -32,10 +33,19 @@ NODES = (
 
 
 class Due(NamedTuple):
-    """Which recordings of a folder are due: those of samples of some kinds, made by an operator with some flags."""
+    """Which recordings of a folder are due: those of samples of some kinds, made by an operator with some flags.
+
+    Where `ray_answers`, dashboards say of every job that it runs; elsewhere nobody answers there.
+    """
 
     kinds: tuple[str, ...]
     flags: tuple[str, ...] = ()
+    ray_answers: bool = False
+
+    @property
+    def variables(self):
+        """Where nobody answers, jobs would be given up before a test has seen enough of them."""
+        return {} if self.ray_answers else {"RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS": "3600"}
 
     @property
     def prefixes(self):
@@ -49,8 +59,12 @@ PREFIXES = {
     "RayCronJob": "ray-cronjob.",
 }
 
-# The folders beside the reference's samples. Those of alpha-gates need gates whose features come later.
-DUE = {"golden": Due(kinds=("RayCluster",))}
+# The folders beside the reference's samples. Other kinds of alpha-gates need gates whose features come later.
+DUE = {
+    "golden": Due(kinds=("RayCluster", "RayJob")),
+    "golden/with-ray": Due(kinds=("RayJob",), ray_answers=True),
+    "golden/alpha-gates": Due(kinds=("RayJob",), flags=("--feature-gates=SidecarSubmitterRestart=true",)),
+}
 
 # What the world's API server does not serve; nothing that an operator makes depends on it.
 UNSERVED = frozenset(("StatefulSet",))
@@ -111,7 +125,10 @@ async def golden_world(samples, **options):
     (folder,) = {sample.folder for sample in samples}
     due = DUE[folder]
     kinds = dict.fromkeys(("RayCluster", *due.kinds))
-    async with world_of(nodes=NODES, kinds=tuple(kinds), flags=due.flags, **options) as world:
+    options = {"flags": due.flags, "variables": due.variables, **options}
+    async with world_of(nodes=NODES, kinds=tuple(kinds), **options) as world:
+        if due.ray_answers:
+            world.dashboards.heads = RunningEverywhere(world.clock)
         for sample in samples:
             await make_namespace(world, sample.namespace)
         await world.pass_time(1)
@@ -120,8 +137,10 @@ async def golden_world(samples, **options):
 
 def by_folder(samples):
     """Return samples as lists, one for each folder: these can live in one world, side by side."""
-    samples = list(samples)
-    return [[sample for sample in samples if sample.folder == folder] for folder in DUE]
+    folders: dict[str, list[Sample]] = {}
+    for sample in samples:
+        folders.setdefault(sample.folder, []).append(sample)
+    return list(folders.values())
 
 
 async def make_namespace(world, name):
@@ -130,10 +149,11 @@ async def make_namespace(world, name):
     )
 
 
-async def apply(world, sample):
+async def apply(world, sample, *, named_only=False):
     """Create a sample's documents in its namespace, those that the reference's API server took."""
     for document in sample.documents:
-        if (document["kind"], document["metadata"]["name"]) in sample.applied:
+        name = document["metadata"].get("name")
+        if (document["kind"], name) in sample.applied and (name or not named_only):
             metadata = {**document["metadata"], "namespace": sample.namespace}
             await world.create({**document, "metadata": metadata})
 

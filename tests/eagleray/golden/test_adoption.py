@@ -18,8 +18,11 @@ from tests.eagleray.golden.samples import (
     until_quiet,
     writes_in,
 )
+from tests.eagleray.ray import RayOnPods
+from tests.eagleray.world import rayjob, world_of
 
-SAMPLES = names_of(REFERENCE)
+CLUSTERS = [name for name in names_of(REFERENCE) if "/ray-cluster." in name]
+JOBS = [name for name in names_of(REFERENCE) if "/ray-job." in name]
 
 REJECTION = ["patch rayclusters/status", "create events"]
 
@@ -106,15 +109,15 @@ def taken(samples):
 
 @pytest.fixture(scope="module")
 def taken_recreating(samples):
-    return take_over([recreating(sample) for sample in samples.values()])
+    return take_over([recreating(samples[name]) for name in CLUSTERS])
 
 
 @pytest.fixture(scope="module")
 def taken_by_same_version(samples):
-    return take_over([recreating(sample) for sample in samples.values()], REFERENCE_VERSION)
+    return take_over([recreating(samples[name]) for name in CLUSTERS], REFERENCE_VERSION)
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", CLUSTERS)
 def test_nothing_is_written_over_what_the_reference_left(name, samples, taken):
     takeover = taken[name]
     recorded = samples[name].recorded
@@ -128,7 +131,28 @@ def test_nothing_is_written_over_what_the_reference_left(name, samples, taken):
         assert takeover.writes == []
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", JOBS)
+def test_of_a_job_that_the_reference_left_running_only_the_status_is_written(name, samples, taken):
+    takeover = taken[name]
+    recorded = samples[name].recorded
+    ((kind, job),) = takeover.changed
+    assert kind == "RayJob"
+    assert set(takeover.writes) == {"patch rayjobs/status"}
+    assert takeover.still_running == takeover.running
+    assert len(takeover.running) == sum(obj["kind"] == "Pod" for obj in recorded["created"]) > 0
+    # What is told besides what was known is all that is new; whatever was told stays.
+    before, after = takeover.before[kind, job], takeover.after[kind, job]
+    assert after["spec"] == before["spec"]
+    added = after["status"].keys() - before["status"].keys()
+    assert added == {"conditions", "observedGeneration"}
+    # The stand-in's job begins when it is first asked about.
+    kept = before["status"].keys() - {"rayJobInfo"}
+    assert {field: after["status"][field] for field in kept} == {
+        field: before["status"][field] for field in kept
+    }
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
 def test_a_cluster_that_recreates_is_only_stamped_anew(name, samples, taken_recreating):
     takeover = taken_recreating[name]
     if was_rejected(samples[name]):
@@ -145,7 +169,7 @@ def test_a_cluster_that_recreates_is_only_stamped_anew(name, samples, taken_recr
     }
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", CLUSTERS)
 def test_a_hash_of_the_same_version_is_found_to_be_current(name, samples, taken_by_same_version):
     takeover = taken_by_same_version[name]
     assert takeover.still_running == takeover.running
@@ -204,3 +228,33 @@ def test_a_worker_that_went_meanwhile_is_replaced_under_the_adopted_head():
     assert (kept, workers) == (True, 2)
     assert writes.count("create pods") == 1
     assert not [write for write in writes if write.startswith("delete")]
+
+
+async def _take_over_jobs(modes):
+    """Return what was written over running jobs of another operator, which records less, and how they ended."""
+    async with world_of(kinds=("RayCluster", "RayJob")) as world, RayOnPods(world, lasts=None) as ray:
+        for mode in modes:
+            await world.create(rayjob(mode.lower(), submissionMode=mode))
+        await until_quiet(world)
+        await world.kill_operator()
+        unknown = {"conditions": None, "submission": None, "observedGeneration": None}
+        for job in await world.list("RayJob"):
+            await world.patch("RayJob", job["metadata"]["name"], {"status": unknown}, part="/status")
+        world.faults.sent.clear()
+        before = list(ray.ledger.started)
+        await world.start_operator()
+        await until_quiet(world)
+        writes = world.writes()
+        for head in world.dashboards.heads.values():
+            for job_id in head.jobs:
+                head.set_status(job_id, "SUCCEEDED")
+        await world.pass_time(60)
+        states = [job["status"]["jobDeploymentStatus"] for job in await world.list("RayJob")]
+        return writes, states, ray.ledger.started == before
+
+
+def test_jobs_that_another_operator_left_running_go_on_to_their_end():
+    writes, states, nothing_started = run(_take_over_jobs(("HTTPMode", "K8sJobMode", "SidecarMode")))
+    assert set(writes) == {("patch", "rayjobs.ray.io")}
+    assert states == ["Complete"] * 3
+    assert nothing_started

@@ -46,6 +46,7 @@ ALLOWED = """
 - {reason: generation, paths: [[resources, "RayCluster *", metadata, generation]], ours: 1, recorded: 2}
 - {reason: time, paths: [[resources, "*", status, at]], ours: <time>, recorded: null}
 - {reason: words, paths: [[events, Bad, message]], like: 'bad (\\S+): .*'}
+- {reason: news, paths: [[resources, "*", status, news]], added: 'since \\d+'}
 """
 
 
@@ -81,6 +82,17 @@ ALLOWED = """
             Difference(("events", "Bad", "message"), "bad c: so", "bad d: so"),
             None,
             id="about something else",
+        ),
+        pytest.param(
+            Difference(("resources", "x", "status", "news"), "since 7", ABSENT), "news", id="an addition"
+        ),
+        pytest.param(
+            Difference(("resources", "x", "status", "news"), "for ever", ABSENT), None, id="another addition"
+        ),
+        pytest.param(
+            Difference(("resources", "x", "status", "news"), "since 7", "since 6"),
+            None,
+            id="no addition, since both have it",
         ),
     ],
 )

@@ -229,6 +229,37 @@ def test_a_cluster_made_for_a_job_has_a_random_name_and_the_job_a_snapshot_of_it
     }
 
 
+def test_what_only_ours_has_numbers_no_random_text():
+    told = [{"message": "job j-m4zt8 runs on j-k2x9q"}]
+    job = obj(
+        "RayJob",
+        "j",
+        api="ray.io/v1",
+        status={"conditions": told, "dashboardURL": "j-k2x9q-head-svc", "jobId": "j-m4zt8"},
+    )
+    owned = obj("RayCluster", "j-k2x9q", api="ray.io/v1", metadata={"ownerReferences": [OWNER]})
+    found = recorded(owned, job, applied=[("RayJob", "j")])
+    assert found["resources"][0]["status"] == {
+        "conditions": [{"message": "job j-<rand2> runs on j-<rand1>"}],
+        "dashboardURL": "j-<rand1>-head-svc",
+        "jobId": "j-<rand2>",
+    }
+
+
+def test_only_a_head_with_a_submitter_has_a_hash_of_chance():
+    def head(*containers):
+        stamped = {"ray.io/upgrade-strategy-recreate-hash": "ABC", "other": "x"}
+        found = obj("Pod", "c-head", metadata={"annotations": stamped}, spec={"containers": list(containers)})
+        return created(found)[0]["metadata"]["annotations"]
+
+    ray, submitter = {"name": "ray-head"}, {"name": "ray-job-submitter"}
+    assert head(ray)["ray.io/upgrade-strategy-recreate-hash"] == "ABC"
+    assert head(ray, submitter) == {
+        "ray.io/upgrade-strategy-recreate-hash": "<hash of random text>",
+        "other": "x",
+    }
+
+
 def test_a_canonical_recording_stays_as_it_is_and_its_source_too():
     made = recorded(pod("boats", "aaaaa"), pod("headgroup", "bbbbb"), cluster(state="ready"))
     before = copy.deepcopy(made)

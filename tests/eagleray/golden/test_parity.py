@@ -21,6 +21,8 @@ from tests.eagleray.golden.samples import (
 )
 
 SAMPLES = names_of(REFERENCE)
+# Longer than a submitter's Job waits for a dashboard that nobody answers at.
+QUIET = 12
 # Past the moment at which a cluster is looked at again although nothing has happened.
 RESYNC = 400
 
@@ -41,7 +43,7 @@ async def _live(samples):
     async with golden_world(samples) as world:
         for sample in samples:
             await apply(world, sample)
-        await until_quiet(world)
+        await until_quiet(world, QUIET)
         made = [await record(world, sample) for sample in samples]
         await world.stop_operator()
         world.faults.sent.clear()

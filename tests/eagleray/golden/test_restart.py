@@ -7,7 +7,8 @@ from eagleray.operator import assembly
 from eagleray.raycluster.podplan import HASH_ANNOTATION, VERSION_ANNOTATION
 from kubereef.simulation import run
 from tests.eagleray.golden.samples import contents, until_quiet
-from tests.eagleray.world import raycluster, world_of
+from tests.eagleray.ray import RayOnPods
+from tests.eagleray.world import raycluster, rayjob, world_of
 
 NEXT_VERSION = "eagleray-99.0.0"
 # Past the moment at which a cluster is looked at again although nothing has happened.
@@ -110,3 +111,25 @@ def test_another_version_stamps_only_the_head_of_a_cluster_that_recreates(upgrad
     stamps = [pods[head]["annotations"] for pods in upgraded.pods]
     assert [stamp[VERSION_ANNOTATION] for stamp in stamps] == [VERSION, NEXT_VERSION, NEXT_VERSION, VERSION]
     assert len({stamp[HASH_ANNOTATION] for stamp in stamps}) == 1
+
+
+async def _run_jobs(modes):
+    """Return the states of a job in each of these modes, and what a second operator wrote."""
+    async with world_of(kinds=("RayCluster", "RayJob")) as world, RayOnPods(world, lasts=None):
+        for mode in modes:
+            await world.create(rayjob(mode.lower(), submissionMode=mode))
+        await until_quiet(world)
+        states = [obj["status"]["jobDeploymentStatus"] for obj in await world.list("RayJob")]
+        await world.kill_operator()
+        world.faults.sent.clear()
+        await world.start_operator()
+        await until_quiet(world)
+        await world.pass_time(RESYNC)
+        return states, world.writes()
+
+
+def test_a_new_start_over_running_jobs_writes_nothing_at_all():
+    modes = ("HTTPMode", "InteractiveMode", "K8sJobMode", "SidecarMode")
+    states, writes = run(_run_jobs(modes))
+    assert states == ["Running", "Waiting", "Running", "Running"]
+    assert writes == []

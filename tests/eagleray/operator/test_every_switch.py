@@ -122,7 +122,7 @@ OBSERVED_GATES = {
     "RayJobDeletionPolicy": POLLER,
     "RayMultiHostIndexing": (FLAGS, "test_workers_are_labelled_with_their_indexes"),
     "RayServiceIncrementalUpgrade": POLLER,
-    "RayCronJob": POLLER,
+    "RayCronJob": ("eagleray/raycronjob/test_cases_schedule.py", "test_without_the_gate_nothing_happens"),
     "SidecarSubmitterRestart": POLLER,
     "RayClusterNetworkPolicy": LATER,
     "GCSFaultToleranceEmbeddedStorage": (

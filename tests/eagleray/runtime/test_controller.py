@@ -9,7 +9,7 @@ import pytest
 
 from eagleray.kube.resources import Key
 from eagleray.runtime.logging import LineFormatter, LogOptions
-from eagleray.runtime.outcomes import Again, Done, Rejected, step
+from eagleray.runtime.outcomes import Again, Done, Failed, Rejected, step
 from kubereef.simulation import settle
 from kubewire import errors
 from tests.eagleray.runtime.standins import World
@@ -88,6 +88,18 @@ async def ran(script, seconds=1000):
             [0, 7],
             {"error": 1, "success": 1},
             id="a server that asks for time gets it",
+        ),
+        pytest.param(
+            [Failed(errors.internal_error("x")), Failed(errors.internal_error("x"), within=60)],
+            [0, 0.005, 0.015],
+            {"error": 2, "success": 1},
+            id="told failures: backed off like raised ones",
+        ),
+        pytest.param(
+            [Failed(errors.internal_error("x"), within=0.007)] * 3,
+            [0, 0.005, 0.012, 0.019],
+            {"error": 3, "success": 1},
+            id="told failures: never later than wanted",
         ),
     ],
 )

@@ -3,6 +3,8 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,13 +18,15 @@ import (
 // patience is far longer than any answer takes; a search that outlasts it goes round in circles.
 const patience = 5 * time.Second
 
-// A Case is one question: what are the Count times of Schedule, read in Zone, that follow After?
+// A Case is one question: what are the Count times of Schedule, read in Zone, that follow After? With Until, all
+// times up to then are asked for, and the answer is how many there are in each month, and a digest of them.
 type Case struct {
 	About    string  `json:"about"`
 	Schedule string  `json:"schedule"`
 	Zone     *string `json:"zone,omitempty"`
 	After    string  `json:"after"`
 	Count    int     `json:"count,omitempty"`
+	Until    string  `json:"until,omitempty"`
 
 	// Eagleray and Why say what Eagleray answers instead, where it differs on purpose.
 	Eagleray []string `json:"eagleray,omitempty"`
@@ -32,9 +36,11 @@ type Case struct {
 // An Answer is a case with what robfig/cron makes of it. A null in Next means never; Hangs that it gave no answer.
 type Answer struct {
 	Case
-	Next  []*string `json:"next,omitempty"`
-	Error string    `json:"error,omitempty"`
-	Hangs bool      `json:"hangs,omitempty"`
+	Next   []*string `json:"next,omitempty"`
+	Months *[12]int  `json:"months,omitempty"`
+	Digest string    `json:"digest,omitempty"`
+	Error  string    `json:"error,omitempty"`
+	Hangs  bool      `json:"hangs,omitempty"`
 }
 
 func main() {
@@ -89,6 +95,14 @@ func ask(one Case) (Answer, error) {
 		answer.Error = err.Error()
 		return answer, nil
 	}
+	if one.Until != "" {
+		until, err := time.Parse(time.RFC3339Nano, one.Until)
+		if err != nil {
+			return answer, err
+		}
+		answer.Months, answer.Digest = summary(schedule, after.UTC(), until.UTC())
+		return answer, nil
+	}
 	count := one.Count
 	if count == 0 {
 		count = 3
@@ -114,4 +128,19 @@ func following(schedule cron.Schedule, after time.Time, count int) []*string {
 		times = append(times, &shown)
 	}
 	return times
+}
+
+// summary counts the times up to until by their month in UTC, and digests them, one to a line.
+func summary(schedule cron.Schedule, after, until time.Time) (*[12]int, string) {
+	var months [12]int
+	digest := sha256.New()
+	for {
+		after = schedule.Next(after)
+		if after.IsZero() || after.After(until) {
+			return &months, hex.EncodeToString(digest.Sum(nil))
+		}
+		shown := after.UTC()
+		months[shown.Month()-1]++
+		fmt.Fprintln(digest, shown.Format(time.RFC3339Nano))
+	}
 }

@@ -1,0 +1,1 @@
+"""The RayCronJob controller: one RayJob for each time at which a schedule is due."""

@@ -1,0 +1,25 @@
+"""Tests that use a world, or ask for virtual time, run on a loop that never waits."""
+
+import asyncio
+
+import pytest
+
+from kubereef.simulation import VirtualLoop
+from tests.eagleray.world import world_of
+
+
+def pytest_asyncio_loop_factories(config, item):
+    is_virtual = {"world", "virtual_time"} & set(item.fixturenames)
+    return {"virtual": VirtualLoop} if is_virtual else {"real": asyncio.new_event_loop}
+
+
+@pytest.fixture
+def virtual_time():
+    """Make a test run under virtual time."""
+
+
+@pytest.fixture
+async def world():
+    """A cluster that knows RayJobs, with the operator in it, all defaults."""
+    async with world_of(kinds=("RayCluster", "RayJob")) as made:
+        yield made
