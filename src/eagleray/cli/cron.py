@@ -74,36 +74,19 @@ def _print_next(arguments: "argparse.Namespace") -> int:
 
 def _in_cluster(arguments: "argparse.Namespace") -> int:
     import asyncio
-    import os
 
+    from eagleray.cli.connecting import Connection, NotAsked, place_of
     from eagleray.cli.cronactions import CronActions
-    from eagleray.kube.access import ConfigError
-    from eagleray.kube.client import Client
-    from eagleray.kube.http import HttpTransport
-    from eagleray.kube.kubeconfig import find_access
-    from eagleray.kube.retries import Patience
-    from kubewire.names import dns1123_label, dns1123_subdomain
-    from kubewire.sources import SystemClock, SystemEntropy
 
-    clock, entropy = SystemClock(), SystemEntropy()
     try:
-        access = find_access(os.environ, clock, kubeconfig=arguments.kubeconfig, context=arguments.context)
-    except ConfigError as bad:
+        access, namespace = place_of(arguments, getattr(arguments, "name", ""))
+    except NotAsked as bad:
         return _complaint(str(bad))
-    namespace = arguments.namespace or access.namespace
-    if problems := dns1123_label(namespace):
-        return _complaint(f"{namespace!r} is no namespace: {problems[0]}")
-    name = getattr(arguments, "name", "")
-    if name and (problems := dns1123_subdomain(name)):
-        return _complaint(f"{name!r} is no name: {problems[0]}")
 
     async def ask() -> int:
-        # Somebody sits and waits: a server that is not there is told soon.
-        client = Client(HttpTransport(access), clock, entropy, patience=Patience(total=15, tries=4))
-        try:
-            return await perform(CronActions(client, clock, entropy), arguments, namespace)
-        finally:
-            await client.close()
+        async with Connection(access) as connection:
+            actions = CronActions(connection.client, connection.clock, connection.entropy)
+            return await perform(actions, arguments, namespace)
 
     return asyncio.run(ask())
 

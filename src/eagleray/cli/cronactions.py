@@ -1,9 +1,10 @@
 """What `eagleray cron` does in a cluster; each action returns the lines to print."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from eagleray.cli.cronruns import coming_runs
+from eagleray.cli.tables import span, table
 from eagleray.cron import InvalidSchedule, UnknownZone
 from eagleray.cron.parser import is_interval
 from eagleray.kube.client import Client
@@ -41,7 +42,7 @@ class CronActions:
         now = self._clock.now()
         rows = [_row(RayCronJob(obj), now) for obj in found]
         titles = ("NAMESPACE", "NAME", "SCHEDULE", "ZONE", "LAST", "NEXT", "ACTIVE", "STATE")
-        return list(_table([titles, *rows], skip=1 if namespace else 0))
+        return list(table([titles, *rows], skip=1 if namespace else 0))
 
     async def next(self, namespace: str, name: str, count: int, zone: str) -> Sequence[str]:
         """Return the coming runs of a RayCronJob; `zone` counts where it names none."""
@@ -136,7 +137,7 @@ def _row(cron: RayCronJob, now: datetime) -> tuple[str, ...]:
         cron.name,
         cron.schedule,
         cron.zone or "-",
-        f"{_span(now - last)} ago" if last else "-",
+        f"{span(now - last)} ago" if last else "-",
         _next(cron, now),
         str(len(cron.status.get("active") or ())),
         standing["reason"] if standing else "New",
@@ -150,21 +151,4 @@ def _next(cron: RayCronJob, now: datetime) -> str:
         following = ticks_of(cron, now, UTC).next
     except (InvalidSchedule, UnknownZone):
         return "-"
-    return f"in {_span(following - now)}" if following else "never"
-
-
-def _span(time: timedelta) -> str:
-    """Return how long a time is, in its largest unit."""
-    seconds = max(0, round(time.total_seconds()))
-    for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds // length}{unit}"
-    return f"{seconds}s"
-
-
-def _table(rows: Sequence[tuple[str, ...]], skip: int) -> Iterator[str]:
-    shown = [row[skip:] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    for row in shown:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "   ".join(cells).rstrip()
+    return f"in {span(following - now)}" if following else "never"

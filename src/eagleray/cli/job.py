@@ -44,37 +44,19 @@ def configure(parser: "argparse.ArgumentParser") -> None:
 def run(arguments: "argparse.Namespace") -> int:
     """Do what is asked; 0 if it is done, 1 if it was refused, 2 if it could not be asked for."""
     import asyncio
-    import os
 
+    from eagleray.cli.connecting import Connection, NotAsked, place_of
     from eagleray.cli.jobactions import JobActions
-    from eagleray.kube.access import ConfigError
-    from eagleray.kube.client import Client
-    from eagleray.kube.http import HttpTransport
-    from eagleray.kube.kubeconfig import find_access
-    from eagleray.kube.retries import Patience
-    from kubewire.names import dns1123_label, dns1123_subdomain
-    from kubewire.sources import SystemClock, SystemEntropy
 
-    clock, entropy = SystemClock(), SystemEntropy()
     try:
-        access = find_access(os.environ, clock, kubeconfig=arguments.kubeconfig, context=arguments.context)
-    except ConfigError as bad:
+        access, namespace = place_of(arguments, getattr(arguments, "name", ""))
+    except NotAsked as bad:
         return _complaint(str(bad))
-    namespace = arguments.namespace or access.namespace
-    if problems := dns1123_label(namespace):
-        return _complaint(f"{namespace!r} is no namespace: {problems[0]}")
-    name = getattr(arguments, "name", "")
-    if name and (problems := dns1123_subdomain(name)):
-        return _complaint(f"{name!r} is no name: {problems[0]}")
 
     async def ask() -> int:
-        transport = HttpTransport(access)
-        # Somebody sits and waits: a server that is not there is told soon.
-        client = Client(transport, clock, entropy, patience=Patience(total=15, tries=4))
-        try:
-            return await perform(JobActions(client, transport, clock), arguments, namespace)
-        finally:
-            await client.close()
+        async with Connection(access) as connection:
+            actions = JobActions(connection.client, connection.transport, connection.clock)
+            return await perform(actions, arguments, namespace)
 
     return asyncio.run(ask())
 

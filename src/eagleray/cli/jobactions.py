@@ -1,10 +1,11 @@
 """What `eagleray job` does in a cluster, with one user's rights. Ray is reached through the API server's proxy."""
 
 import codecs
-from collections.abc import AsyncIterator, Iterator, Sequence
-from datetime import datetime, timedelta
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
 from typing import Any
 
+from eagleray.cli.tables import span, table
 from eagleray.dashboard.address import AddressError, status_address
 from eagleray.dashboard.carriers import ProxyCarrier
 from eagleray.dashboard.client import PROXIED, Dashboard
@@ -54,7 +55,7 @@ class JobActions:
         now = self._clock.now()
         titles = ("NAMESPACE", "NAME", "STATE", "JOB", "CLUSTER", "AGE", "WAITS FOR")
         rows = [_row(RayJob(obj), now) for obj in found]
-        return list(_table([titles, *rows], skip=1 if namespace else 0))
+        return list(table([titles, *rows], skip=1 if namespace else 0))
 
     async def logs(self, namespace: str, name: str, *, follow: bool) -> AsyncIterator[str]:
         """Yield what a job has printed; to follow it is to go on until it has ended.
@@ -203,7 +204,7 @@ def _row(job: RayJob, now: datetime) -> tuple[str, ...]:
         job.state or "New",
         job.job_status or "-",
         job.cluster_name or "-",
-        _span(now - parse_time(job.metadata["creationTimestamp"])),
+        span(now - parse_time(job.metadata["creationTimestamp"])),
         _clipped(_waits_for(job)),
     )
 
@@ -212,20 +213,3 @@ def _clipped(cause: str) -> str:
     """Return a cause as one line; `eagleray why` tells the rest."""
     line = " ".join(cause.split())
     return line if len(line) <= _LONGEST_CAUSE else f"{line[: _LONGEST_CAUSE - 1]}…"
-
-
-def _span(time: timedelta) -> str:
-    """Return how long a time is, in its largest unit."""
-    seconds = max(0, int(time.total_seconds()))
-    for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds // length}{unit}"
-    return f"{seconds}s"
-
-
-def _table(rows: Sequence[tuple[str, ...]], skip: int) -> Iterator[str]:
-    shown = [row[skip:] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    for row in shown:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "   ".join(cells).rstrip()

@@ -29,49 +29,37 @@ def configure(parser: "argparse.ArgumentParser") -> None:
 def run(arguments: "argparse.Namespace") -> int:
     """Print the report; 0 if the object is ready, 1 if not, 2 if it could not be asked about."""
     import asyncio
-    import os
 
-    from eagleray.kube.access import ConfigError
-    from eagleray.kube.kubeconfig import find_access
+    from eagleray.cli.connecting import NotAsked, place_of
     from eagleray.why.kinds import UnknownKind, diagnosis_of
-    from kubewire.names import dns1123_label, dns1123_subdomain
-    from kubewire.sources import SystemClock
+    from kubewire.names import dns1123_subdomain
 
     kind, slash, name = arguments.object.partition("/")
     if not slash or dns1123_subdomain(name):
         return _complaint(f"{arguments.object!r} is not KIND/NAME, such as raycluster/hello")
     try:
         diagnosis = diagnosis_of(kind)
-        access = find_access(
-            os.environ, SystemClock(), kubeconfig=arguments.kubeconfig, context=arguments.context
-        )
-    except (UnknownKind, ConfigError) as bad:
+        access, namespace = place_of(arguments)
+    except (UnknownKind, NotAsked) as bad:
         return _complaint(str(bad))
-    namespace = arguments.namespace or access.namespace
-    if problems := dns1123_label(namespace):
-        return _complaint(f"{namespace!r} is no namespace: {problems[0]}")
     return asyncio.run(_ask(diagnosis, access, namespace, name))
 
 
 async def _ask(diagnosis: "Diagnosis", access: "Access", namespace: str, name: str) -> int:
-    from eagleray.kube.client import Client
-    from eagleray.kube.http import HttpTransport
+    from eagleray.cli.connecting import Connection
     from eagleray.why.reading import Reader
     from eagleray.why.report import lines
     from kubewire import errors
-    from kubewire.sources import SystemClock, SystemEntropy
 
-    clock, entropy = SystemClock(), SystemEntropy()
-    client = Client(HttpTransport(access), clock, entropy)
-    try:
-        report = await diagnosis.diagnose(Reader(client, clock, entropy), namespace, name)
-    except errors.NotFound:
-        what = f"{diagnosis.resource.kind} {namespace}/{name}"
-        return _complaint(f"there is no {what}, or its CRD is not installed")
-    except (errors.ApiError, OSError) as refusal:
-        return _complaint(str(refusal))
-    finally:
-        await client.close()
+    async with Connection(access) as connection:
+        reader = Reader(connection.client, connection.clock, connection.entropy)
+        try:
+            report = await diagnosis.diagnose(reader, namespace, name)
+        except errors.NotFound:
+            what = f"{diagnosis.resource.kind} {namespace}/{name}"
+            return _complaint(f"there is no {what}, or its CRD is not installed")
+        except (errors.ApiError, OSError) as refusal:
+            return _complaint(str(refusal))
     print("\n".join(lines(report)))
     return EXIT_READY if report.is_ready else EXIT_NOT_READY
 
