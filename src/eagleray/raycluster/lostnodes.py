@@ -35,17 +35,18 @@ class LostNodes:
     async def among(self, snapshot: Snapshot) -> Sequence[PodView]:
         """Return the Pods that may be replaced though they are still listed.
 
-        A head is among them only if no second one could do harm: its node is gone for good, or it shares no
-        storage with its successor.
+        A head is among them only if no second one could do harm: its node is gone for good, it shares no storage with
+        its successor, or it has none because the cluster is being deleted.
         """
         lost = []
+        cluster = snapshot.cluster
+        must_be_alone = cluster.is_fault_tolerant and not cluster.metadata.get("deletionTimestamp")
         for pod in snapshot.pods:
             left = _time_left(pod, self._clock.now())
             if left is None or left > 0:
                 continue
             answer = await self._ask(pod.spec.node_name)
-            harmless = pod.is_worker or answer.is_gone or not snapshot.cluster.is_fault_tolerant
-            if answer.is_lost and harmless:
+            if answer.is_lost and (pod.is_worker or answer.is_gone or not must_be_alone):
                 lost.append(pod)
         return lost
 

@@ -70,6 +70,14 @@ GONE = errors.NotFound("no such node")
             id="a head that may still write to Redis",
         ),
         pytest.param(GONE, PATIENCE, head(terminating=True), TOLERANT, True, id="a head whose node is gone"),
+        pytest.param(
+            "Unknown",
+            PATIENCE,
+            head(terminating=True),
+            {**TOLERANT, "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
+            True,
+            id="a head that gets no successor",
+        ),
     ],
 )
 async def test_a_pod_is_lost(answer, after, one, spec, lost):
