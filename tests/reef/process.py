@@ -64,6 +64,11 @@ class Kubereef:
         self._process.kill()
         self._process.communicate(timeout=PATIENCE)
 
+    def wait(self) -> str:
+        """Wait until it ends by itself and return what it had to complain about."""
+        _, complaints = self._process.communicate(timeout=PATIENCE)
+        return complaints
+
     def stop(self) -> str:
         """End it in good order and return what it had to complain about."""
         self._process.send_signal(signal.SIGTERM)
