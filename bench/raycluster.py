@@ -15,7 +15,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from bench.figures import Figure
 from eagleray.cli.inprocess import transport_to
@@ -38,6 +38,8 @@ NEIGHBOURS = 50
 RESYNC = 300
 
 FLAGS = ("--metrics-addr=0", "--health-probe-bind-address=0", "--enable-leader-election=false", "--qps=-1")
+
+Result = TypeVar("Result")
 
 _owner: contextvars.ContextVar[str] = contextvars.ContextVar("owner", default="cluster")
 
@@ -129,7 +131,7 @@ class Bench:
         (kind,) = (kind for kind in KINDS if kind.name == "RayCluster")
         await self.api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(kind))
         await asyncio.sleep(1)
-        self._running = _owned("operator", self.operator.run(self._stop))
+        self._running = owned("operator", self.operator.run(self._stop))
         await asyncio.sleep(1)
         return self
 
@@ -158,7 +160,8 @@ class Bench:
         return max(self.transport.first_write[name] - self.made[name] for name in names)
 
 
-def _owned(owner: str, work: Coroutine[Any, Any, int]) -> asyncio.Task[int]:
+def owned(owner: str, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+    """Begin work whose CPU time is somebody's."""
     context = contextvars.copy_context()
     context.run(_owner.set, owner)
     return asyncio.get_running_loop().create_task(work, context=context)

@@ -189,14 +189,20 @@ class World:
             await self.start_operator()
 
     async def _install(self, kind):
-        """Create a CRD, and remember how the server keeps it: checking one takes longer than most tests."""
+        """Create a CRD, and remember how the server keeps it: checking one takes longer than most tests.
+
+        No time passes, so that the first world of a process is like all others.
+        """
         definition = _crd(kind)
         await self.api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
-        await self.pass_time(1)
+        await settle()
         key = Key("customresourcedefinitions.apiextensions.k8s.io", "", definition["metadata"]["name"])
         record = self.simulated.store.get(key)
         assert record is not None
-        _stored_crds[kind] = (key, record.object())
+        stored = record.object()
+        conditions = {one["type"]: one["status"] for one in stored["status"]["conditions"]}
+        assert conditions["Established"] == "True"
+        _stored_crds[kind] = (key, stored)
 
     async def start_operator(self, transport=None):
         """Start an operator that remembers nothing."""

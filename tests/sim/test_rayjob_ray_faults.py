@@ -35,6 +35,8 @@ MODES = (K8S, HTTP, SIDECAR, INTERACTIVE)
 LASTS = 30
 # An end is reached within this time after the fault: the status-check timeout and a few rounds.
 BOUND = 400
+# An end has to last so long to be one; a Job starts the next Pods after 10 and 20 s.
+AFTERMATH = 45
 HEAD_STARTS = Script({"ray.io/node-type": "head"}, steps=(Running(after=1),), stops_after=1)
 SUBMITTER_STARTS = Script({"ray.io/originated-from-crd": "RayJob"}, steps=(Running(after=12),))
 
@@ -66,7 +68,7 @@ class Drama:
             status = await self.status()
             return status if status.get("jobDeploymentStatus") in ("Complete", "Failed") else None
 
-        return await self.world.until(is_over, BOUND, step=1)
+        return await self.world.until(is_over, BOUND, step=3)
 
     # --- moments
 
@@ -184,16 +186,17 @@ def table(rows):
 
 
 async def play(row, **options):
-    """Let a row happen; returns the status in the end and the ledger."""
+    """Let a row happen; returns the status in the end, the ledger, and the names of the clusters that were made."""
     async with drama(row.mode, **row.ray, **options) as on:
         await getattr(on, row.moment)()
         await row.fault(on)
         await on.goes_on()
         status = await on.end()
-        await on.world.pass_time(60)
+        await on.world.pass_time(AFTERMATH)
         assert ended_as(await on.status()) == ended_as(status), "it did not stay so"
         assert on.ray.ledger.repeated == []
-        return status, on.ray.ledger
+        made = {body["metadata"]["name"] for body in on.world.bodies("create", "rayclusters.ray.io")}
+        return status, on.ray.ledger, made
 
 
 # --- the head, the job table and the submitter
@@ -201,6 +204,7 @@ async def play(row, **options):
 HEAD = (Drama.delete_head, Drama.restart_head)
 KEPT = {"keeps_jobs": True}
 GONE = "Failed: AppFailed"  # Ray head pod not found.
+GRACE = "Failed: JobDeploymentStatusTransitionGracePeriodExceeded"
 
 ROWS = [
     # Recorded for a head that is no more: nobody can know whether it had been submitted.
@@ -210,8 +214,7 @@ ROWS = [
     *(Row(INTERACTIVE, "before", lose, "Complete") for lose in HEAD),
     *(Row(mode, "runs", lose, "Failed: JobLost") for mode in (K8S, HTTP, INTERACTIVE) for lose in HEAD),
     *(Row(SIDECAR, "runs", lose, GONE) for lose in HEAD),
-    *(Row(K8S, "over", lose, "Complete") for lose in HEAD),
-    *(Row(SIDECAR, "over", lose, "Failed: AppFailed") for lose in HEAD),
+    *(Row(mode, "over", lose, "Complete") for mode in (K8S, SIDECAR) for lose in HEAD),
     *(Row(mode, "ended", lose, "Complete") for mode in MODES for lose in HEAD),
     # With fault tolerance the new head goes on where the old one was.
     *(
@@ -229,8 +232,29 @@ ROWS = [
 @pytest.mark.case("RJ-75", "RJ-89", "RJ-93", "RJ-94")
 @pytest.mark.parametrize("row", table(ROWS))
 async def test_what_is_lost_is_told_and_executed_at_most_once(row):
-    status, ledger = await play(row)
+    status, ledger, _ = await play(row)
     assert (ended_as(status), len(ledger.started)) == (row.ends, row.executions)
+
+
+@pytest.mark.case("RJ-92", "RJ-93")
+@pytest.mark.parametrize(
+    "row", table(row for row in ROWS if row.fault in HEAD and row.moment in ("before", "runs"))
+)
+async def test_what_is_lost_while_the_operator_is_away_is_executed_at_most_once(row):
+    """Only what the operator has left behind, on record and in the submitter's command, can keep it from that."""
+
+    async def happens(on):
+        await on.world.kill_operator()
+        await row.fault(on)
+        await on.world.pass_time(90)
+        await on.world.start_operator()
+        await on.world.pass_time(5)
+
+    status, ledger, _ = await play(row._replace(fault=happens))
+    ends = row.ends
+    if row.mode == SIDECAR and row.fault is Drama.restart_head:
+        ends = GRACE  # the submitter ended long ago by then, and its Pod is still there to tell
+    assert (ended_as(status), len(ledger.started)) == (ends, row.executions)
 
 
 @pytest.mark.case("RJ-89")
@@ -238,10 +262,11 @@ async def test_what_is_lost_is_told_and_executed_at_most_once(row):
     "row", table(row for row in ROWS if row.ends.startswith("Failed") and row.mode != INTERACTIVE)
 )
 async def test_a_retry_runs_on_a_new_cluster_under_a_new_id(row):
-    status, ledger = await play(row, spec={"backoffLimit": 1})
+    status, ledger, clusters = await play(row, spec={"backoffLimit": 1})
     assert ended_as(status) == "Complete"
     assert (status["failed"], status["succeeded"], status["submission"]["attempt"]) == (1, 1, 2)
     assert len(ledger.started) == row.executions + 1
+    assert len(clusters) == 2
 
 
 # --- the dashboard
@@ -292,9 +317,8 @@ def rows_of_dashboards():
         yield Row(mode, "runs", says_in_turn("PENDING", "RUNNING", "PENDING"), "Complete", name="flaps")
         yield Row(mode, "runs", fails_and_runs_on, "Failed: AppFailed", name="failed, and runs on")
     # What ends a wait without end: the submitter's end, or the timeout of the status checks.
-    grace = "Failed: JobDeploymentStatusTransitionGracePeriodExceeded"
     timeout = "Failed: JobStatusCheckTimeoutExceeded"
-    for mode, ends in ((K8S, grace), (SIDECAR, grace), (HTTP, timeout), (INTERACTIVE, timeout)):
+    for mode, ends in ((K8S, GRACE), (SIDECAR, GRACE), (HTTP, timeout), (INTERACTIVE, timeout)):
         for name in ("hangs", "500", "wrong JSON"):
             yield Row(mode, "runs", answers_with(TROUBLES[name]), ends, name=f"{name} for ever")
 
@@ -302,7 +326,7 @@ def rows_of_dashboards():
 @pytest.mark.case("RJ-98")
 @pytest.mark.parametrize("row", table(rows_of_dashboards()))
 async def test_an_end_is_reached_whatever_a_dashboard_says(row):
-    status, ledger = await play(row)
+    status, ledger, _ = await play(row)
     assert (ended_as(status), len(ledger.started)) == (row.ends, row.executions)
 
 
@@ -352,8 +376,34 @@ async def test_a_submission_is_not_made_again_to_the_next_head(fault, executions
         await on.world.until(lambda: is_posted(on), step=0.01)
         await lose(on)
         assert ended_as(await on.end()) == "Failed: JobLost"
-        await on.world.pass_time(60)
+        await on.world.pass_time(AFTERMATH)
         assert len(on.ray.ledger.started) == executions
+
+
+@pytest.mark.case("RJ-89")
+async def test_an_order_on_its_way_does_not_reach_the_next_head():
+    async with drama(HTTP) as on:
+        await on.world.until(lambda: has_submission(on), step=0.001)
+        assert not await is_posted(on)
+        await on.restart_head()
+        assert ended_as(await on.end()) == "Failed: JobLost"
+        assert on.ray.ledger.started == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "made"), [(K8S, "jobs.batch"), (SIDECAR, "rayclusters.ray.io")], ids=[K8S, SIDECAR]
+)
+async def test_a_submission_is_on_record_before_there_is_a_submitter(mode, made):
+    async with drama(mode) as on:
+        await on.end()
+        sent = [(request.verb, request.resource, request.body or b"") for request in on.world.faults.sent]
+        recorded = next(at for at, (_, _, body) in enumerate(sent) if b'"submission"' in body)
+        created = next(at for at, (verb, what, _) in enumerate(sent) if (verb, what) == ("create", made))
+        assert recorded < created
+
+
+async def has_submission(on):
+    return (await on.status()).get("submission")
 
 
 async def is_posted(on):
@@ -374,7 +424,7 @@ SUBMITTERS = [
 async def test_submitters_that_die_submit_at_most_once(mode, faults, ends, executions):
     async with drama(mode, lasts=90, submitter_faults=faults) as on:
         status = await on.end()
-        await on.world.pass_time(60)
+        await on.world.pass_time(AFTERMATH)
         assert (ended_as(status), len(on.ray.ledger.started)) == (ends, executions)
 
 

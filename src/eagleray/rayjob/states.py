@@ -180,7 +180,11 @@ def _never_submitted(look: Look) -> Decision | None:
 
 def _finished(look: Look) -> Decision | None:
     """The job has ended, and whoever submitted it is done."""
-    if not is_terminal(_ray_status(look)) or (look.has_submitter and look.finished_at is None):
+    if not is_terminal(_ray_status(look)):
+        return None
+    # A submitter that is gone with its head has nothing more to say about a job whose end is known.
+    is_gone = look.job.mode == SIDECAR and look.cluster is not None and not look.heads
+    if look.has_submitter and look.finished_at is None and not is_gone:
         return None
     failed = _ray_status(look) == FAILED
     return Decision(

@@ -223,6 +223,21 @@ async def test_a_submitter_that_may_not_be_made():
         )
 
 
+async def test_what_failed_before_a_suspension_is_no_cause_after_it():
+    async with ray_world() as (world, _):
+        world.faults.refuse("create", "jobs.batch")
+        await world.create(rayjob(shutdownAfterJobFinishes=True))
+        await world.pass_time(10)
+        assert any("FailedToCreateRayJobSubmitter" in line for line in await stuck(world))
+        await world.patch("RayJob", "j", {"spec": {"suspend": True}})
+        await reached(world, "Suspended")
+        world.faults.refuse("create", "rayclusters.ray.io")
+        await world.patch("RayJob", "j", {"spec": {"suspend": False}})
+        await world.pass_time(10)
+        causes = [line for line in await stuck(world) if line.startswith("- ")]
+        assert [cause.partition(":")[0] for cause in causes] == ["- FailedToCreateRayCluster"]
+
+
 async def test_a_job_of_somebody_else_in_the_place_of_the_submitter():
     async with ray_world() as (world, _):
         pod = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
