@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from eagleray.cron.forecast import Gap, forecast
+from eagleray.cron.forecast import Gap, Run, forecast
 
 
 def lines(schedule, zone, after, count):
@@ -92,4 +92,5 @@ def test_without_a_zone_the_local_one_counts():
     (run,) = forecast(
         "0 9 * * *", None, after, 1, local=datetime.fromisoformat("2024-01-01T00:00:00+08:00").tzinfo
     )
+    assert isinstance(run, Run)
     assert run.at.isoformat() == "2024-01-01T09:00:00+08:00"

@@ -1,6 +1,6 @@
 """Looks at a RayJob as values: what a pass sees, without a cluster."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from eagleray.dashboard.errors import NotThere, Unreachable
 from eagleray.dashboard.questions import Observation
@@ -20,7 +20,7 @@ def ago(seconds):
     return format_time(NOW - timedelta(seconds=seconds))
 
 
-def look_at(state, *, status=None, mode="K8sJobMode", config=None, now: datetime = NOW, seen=None, **spec):
+def look_at(state, *, status=None, mode="K8sJobMode", config=None, now=NOW, seen=None, **spec):
     """Return a look at a job in a state, which has begun a minute ago; `seen` are further parts of the look."""
     obj = rayjob(submissionMode=mode, **spec)
     obj["metadata"] |= {"uid": "u", "generation": 1, "finalizers": ["ray.io/rayjob-finalizer"]}
@@ -45,7 +45,7 @@ def cluster(*, state="ready", owner="u", head="c-head", **changes):
 
 
 def submitter(ending="", *, seconds=5):
-    conditions = ()
+    conditions: tuple[Condition, ...] = ()
     if ending:
         conditions = (Condition(ending, "True", "BackoffLimitExceeded", "too often", ago(seconds)),)
     return JobView(Metadata("j", "default", "ju"), JobStatus(conditions))

@@ -1,9 +1,12 @@
 """Further attempts, and jobs that are suspended and resumed."""
 
+from typing import Any
+
 import pytest
 
 from eagleray.kube.resources import SERVICES
 from eagleray.operator import assembly
+from eagleray.rayjob.look import Config
 from eagleray.runtime.actions import Create, Refuse
 from eagleray.schedulers.interface import NoScheduler
 from tests.eagleray.rayjob.situations import (
@@ -226,7 +229,7 @@ class Leaving(NoScheduler):
             return (Refuse("the queue is away"),)
         self.is_left = False
         metadata = {"name": "taken-back", "namespace": owner["metadata"]["namespace"]}
-        service = {
+        service: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "Service",
             "metadata": metadata,
@@ -250,7 +253,7 @@ def scheduler(monkeypatch):
     return choose
 
 
-CONFIG = assembly.JobConfig
+CONFIG = Config
 FAILURE = (
     "Warning",
     "Cleanup",

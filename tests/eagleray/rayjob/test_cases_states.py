@@ -1,5 +1,7 @@
 """The states of a RayJob and what leads from one to the next."""
 
+from typing import Any
+
 import pytest
 
 from kubereef.node.scripted import Script, Waits
@@ -333,7 +335,7 @@ async def test_the_head_service_of_a_job_follows_its_clusters():
 
 @pytest.mark.case("RJ-100")
 async def test_a_job_of_another_owner_is_left_alone_and_named():
-    theirs = {
+    theirs: dict[str, Any] = {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": "j", "labels": {"app.kubernetes.io/created-by": "kuberay-operator"}},

@@ -154,7 +154,8 @@ async def test_a_submission_whose_answer_is_lost_is_one_job(fault):
 
 def lose_answer(world, method, fault):
     """Have the answer to the first request of this method lost; returns where its path will be found."""
-    lost, answer = [], world.dashboards._answer
+    lost: list[str] = []
+    answer = world.dashboards._answer
 
     async def losing(host, request, *others):
         if request.method == method and not lost:

@@ -245,8 +245,19 @@ esac
 """
 
 
+class HeadServer(ThreadingHTTPServer):
+    """Where a head answers, and what it was asked."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Head)
+        self.asked: list[tuple[str, str | None]] = []
+        self.session = SESSION
+
+
 class Head(BaseHTTPRequestHandler):
     """A head that is healthy and tells its session to whoever has the token."""
+
+    server: HeadServer
 
     def do_GET(self):
         self.server.asked.append((self.path, self.headers.get("x-ray-authorization")))
@@ -266,9 +277,7 @@ class Head(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def head():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Head)
-    server.asked = []
-    server.session = SESSION
+    server = HeadServer()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     yield server
