@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 # Two at a time, a file never split, because files share servers.
 PYTEST := --numprocesses=2 --dist=loadfile --quiet
 # Tiers that start processes and kill them, or drive foreign clients.
-HEAVY := tests/reef tests/kubereef/durability
+HEAVY := tests/reef tests/kubereef/durability tests/kubereef/node tests/sim
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-quick check fix generate lock bench clean
@@ -25,7 +25,7 @@ test: check ## all checks, then all tests
 	@$(BIN)/python -m pytest $(PYTEST)
 
 test-quick: check ## the checks and the tests without the heavy tiers
-	@$(BIN)/python -m pytest $(PYTEST) $(HEAVY:%=--ignore=%)
+	@$(BIN)/python -m pytest $(PYTEST) -m "not heavy" $(HEAVY:%=--ignore=%)
 
 check: $(READY) ## lint, types, import contracts, generated files, acceptance cases
 	@$(BIN)/ruff format --check --quiet . || { echo "formatting differs: make fix"; exit 1; }

@@ -5,19 +5,26 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
+import shlex
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
-from ipaddress import ip_network
+from collections.abc import AsyncIterator, Sequence
+from ipaddress import IPv4Network, ip_network
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kubereef.cluster import Part
 from kubereef.controllers.standard import CONTROLLERS, LOCAL, runner_for
 from kubereef.server.addresses import DEFAULT_CIDR
 from kubereef.server.certificates import BadCredentials
-from kubereef.serving import Settings, serving
+from kubereef.serving import Served, Settings, serving
 from kubereef.store.errors import StoreError
+from kubewire.quantity import Quantity
+
+if TYPE_CHECKING:
+    from kubereef.node.machine.launch import Node, NodeOptions
 
 # A request makes a few hundred objects that are gone after it; looking for cycles is worth it less often than usual.
 _COLLECT_AFTER = 20_000
@@ -29,6 +36,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.data_dir is None and not options.in_memory:
         parser.error("say where to keep the objects: --data-dir DIR, or --in-memory")
+    if options.node and (options.no_node or options.no_controllers):
+        parser.error(
+            "a node needs the controllers that give it Pods: leave --no-node and --no-controllers out"
+        )
+    if options.node and os.geteuid() != 0:
+        command = shlex.join(
+            [sys.executable, "-m", "kubereef", *(sys.argv[1:] if arguments is None else arguments)]
+        )
+        print(f"kubereef: a node needs root; run it as: sudo {command}", file=sys.stderr)
+        return 1
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with contextlib.ExitStack() as opened:
         directory = options.data_dir
@@ -36,22 +53,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # The objects are gone with the process, and so are the keys that opened it.
             directory = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="kubereef-")))
         host, port = options.listen
+        node = _node_options(options, directory) if options.node else None
         settings = Settings(
             directory,
             options.in_memory,
             host,
             port,
             options.service_cidr,
-            options.advertise_address,
+            # Pods find the API server at the address of their node, which leads them out to it.
+            options.advertise_address or (node.gateway if node is not None else ""),
             tuple(options.tls_name),
             _parts(options),
         )
         try:
-            asyncio.run(_serve(settings))
+            return asyncio.run(_serve(settings, node))
         except (StoreError, BadCredentials, OSError) as bad:
             print(f"kubereef: {bad}", file=sys.stderr)
             return 1
-    return 0
 
 
 def _parts(options: argparse.Namespace) -> tuple[Part, ...]:
@@ -62,18 +80,65 @@ def _parts(options: argparse.Namespace) -> tuple[Part, ...]:
     return (lambda cluster: runner_for(cluster, factories),)
 
 
-async def _serve(settings: Settings) -> None:
+def _node_options(options: argparse.Namespace, directory: Path) -> "NodeOptions":
+    from kubereef.node.machine.launch import NodeOptions  # without a node nothing of it is imported
+
+    return NodeOptions(
+        directory=directory / "node",
+        name=options.node_name,
+        pod_cidr=options.pod_cidr,
+        service_cidr=options.service_cidr,
+        outbound=options.outbound,
+        cpu_factor=options.cpu_factor,
+        resources=dict(options.resource),
+    )
+
+
+async def _serve(settings: Settings, node_options: "NodeOptions | None") -> int:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    async with serving(settings) as served:
+    async with serving(settings) as served, contextlib.AsyncExitStack() as opened:
+        waiting: list[asyncio.Task[object]] = [asyncio.create_task(stopped.wait())]
+        if node_options is not None:
+            from kubereef.node.machine.launch import NodeFailed
+
+            try:
+                node = await opened.enter_async_context(_running_node(node_options, settings, served))
+            except NodeFailed as bad:
+                print(f"kubereef: {bad}", file=sys.stderr)
+                return 1
+            waiting.append(asyncio.create_task(_until_ended(node)))
         # What is there now stays for good, so the collector need not look through it again and again.
         gc.collect()
         gc.freeze()
         gc.set_threshold(_COLLECT_AFTER)
         print(f"kubereef is ready at {served.url} (kubeconfig: {served.kubeconfig})", flush=True)
-        await stopped.wait()
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+    return 0 if stopped.is_set() else 1
+
+
+@contextlib.asynccontextmanager
+async def _running_node(options: "NodeOptions", settings: Settings, served: Served) -> "AsyncIterator[Node]":
+    from kubereef.node.machine.launch import ApiServer, Node
+
+    api = ApiServer(settings.host, served.port, served.credentials.certificates, served.cluster.client())
+    node = Node(options, api)
+    await node.start()
+    served.lines.passages.append(node)
+    try:
+        yield node
+    finally:
+        await node.stop()
+        served.lines.passages.remove(node)
+
+
+async def _until_ended(node: "Node") -> None:
+    code = await node.wait()
+    print(f"kubereef: the node has ended with code {code}; see {node.log_path}", file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -114,6 +179,37 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--no-controllers", action="store_true", help="serve the API and nothing else")
     parser.add_argument("--no-node", action="store_true", help="run no node: Pods stay where they are put")
+    node = parser.add_argument_group("the node")
+    node.add_argument(
+        "--node", action="store_true", help="run Pods on this machine, as sandboxed processes (needs root)"
+    )
+    node.add_argument(
+        "--node-name", default="kubereef", metavar="NAME", help="what the node is called (kubereef)"
+    )
+    node.add_argument(
+        "--outbound",
+        choices=("redirect", "proxy", "off"),
+        default="",
+        help="how Pods reach the world outside; the best way that the kernel allows unless told otherwise",
+    )
+    node.add_argument(
+        "--cpu-factor",
+        type=_factor,
+        default=4.0,
+        metavar="N",
+        help="declare N times the processors that there are (4), since Pods ask for whole ones and use little",
+    )
+    node.add_argument(
+        "--pod-cidr", type=_pod_network, default="10.244.0.0/16", metavar="CIDR", help="addresses of Pods"
+    )
+    node.add_argument(
+        "--resource",
+        type=_resource,
+        action="append",
+        default=[],
+        metavar="NAME=AMOUNT",
+        help="one more resource that the node declares; may be repeated",
+    )
     return parser
 
 
@@ -129,6 +225,37 @@ def _network(text: str) -> str:
         return str(ip_network(text))
     except ValueError as bad:
         raise argparse.ArgumentTypeError(str(bad)) from None
+
+
+def _pod_network(text: str) -> str:
+    try:
+        network = IPv4Network(text)
+    except ValueError as bad:
+        raise argparse.ArgumentTypeError(str(bad)) from None
+    if network.prefixlen > 28:
+        raise argparse.ArgumentTypeError(f"{text} has room for too few Pods: use a /28 or a larger network")
+    return str(network)
+
+
+def _factor(text: str) -> float:
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = 0.0
+    if not 0.01 <= factor <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0.01 to 1000")
+    return factor
+
+
+def _resource(text: str) -> tuple[str, str]:
+    name, sign, amount = text.partition("=")
+    try:
+        Quantity.parse(amount)
+    except ValueError as bad:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=AMOUNT: {bad}") from None
+    if not sign or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=AMOUNT")
+    return name, amount
 
 
 if __name__ == "__main__":

@@ -41,6 +41,10 @@ class Served(NamedTuple):
     cluster: Cluster
     url: str
     kubeconfig: Path
+    port: int
+    credentials: Credentials
+    # How the server reaches nodes; what stands between it and them may be added.
+    lines: DirectLines
 
 
 @asynccontextmanager
@@ -52,13 +56,14 @@ async def serving(
     async with AsyncExitStack() as opened:
         store = _store_in(settings, opened)
         credentials = Credentials(settings.directory, _names(settings), clock, entropy)
+        lines = DirectLines(credentials.kubelet_tls)
         cluster = Cluster(
             store,
             clock=clock,
             entropy=entropy,
             tokens=credentials.tokens,
             signer=credentials.signer,
-            lines=DirectLines(credentials.kubelet_tls),
+            lines=lines,
             parts=settings.parts,
             authority=credentials.authority,
             service_cidr=settings.service_cidr,
@@ -73,7 +78,7 @@ async def serving(
         renewal = asyncio.create_task(_keep_fresh(credentials, url, clock))
         opened.callback(renewal.cancel)
         await cluster.start(Entrance(settings.advertise_address or settings.host, port))
-        yield Served(cluster, url, kubeconfig)
+        yield Served(cluster, url, kubeconfig, port, credentials, lines)
 
 
 def _store_in(settings: Settings, opened: AsyncExitStack) -> Store:

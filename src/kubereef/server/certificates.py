@@ -60,7 +60,7 @@ class Pair(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """Whom a client certificate stands for."""
+    """Whom a certificate stands for."""
 
     user: str
     groups: tuple[str, ...] = ()
@@ -94,7 +94,8 @@ class Certificates:
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.directory.chmod(0o700)
         authority, is_new = self._authority()
-        written = [is_new, self._issued("server", authority, lambda: self._serving(authority), self._names)]
+        serve = partial(self.serving, authority, Identity("kube-apiserver"), self._names)
+        written = [is_new, self._issued("server", authority, serve, self._names)]
         written += [
             self._issued(name, authority, partial(self.client, authority, identity), ())
             for name, identity in _CLIENTS.items()
@@ -112,15 +113,11 @@ class Certificates:
 
     def client(self, authority: Pair, identity: Identity) -> Pair:
         """Return a certificate that lets its owner in as a user with groups."""
-        subject = [
-            *(x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in identity.groups),
-            x509.NameAttribute(NameOID.COMMON_NAME, identity.user),
-        ]
-        return self._signed(authority, x509.Name(subject), ExtendedKeyUsageOID.CLIENT_AUTH, ())
+        return self._signed(authority, _subject(identity), ExtendedKeyUsageOID.CLIENT_AUTH, ())
 
-    def _serving(self, authority: Pair) -> Pair:
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")])
-        return self._signed(authority, subject, ExtendedKeyUsageOID.SERVER_AUTH, self._names)
+    def serving(self, authority: Pair, identity: Identity, names: Iterable[str]) -> Pair:
+        """Return a certificate by which a server shows that it has these names and addresses."""
+        return self._signed(authority, _subject(identity), ExtendedKeyUsageOID.SERVER_AUTH, names)
 
     def _authority(self) -> tuple[Pair, bool]:
         try:
@@ -213,6 +210,15 @@ _CLIENTS = {
     "admin": Identity("kubernetes-admin", ("system:masters",)),
     "kubelet-client": Identity("kube-apiserver-kubelet-client"),
 }
+
+
+def _subject(identity: Identity) -> x509.Name:
+    return x509.Name(
+        [
+            *(x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in identity.groups),
+            x509.NameAttribute(NameOID.COMMON_NAME, identity.user),
+        ]
+    )
 
 
 def read_private_key(path: Path) -> ec.EllipticCurvePrivateKey:

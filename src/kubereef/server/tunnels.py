@@ -2,12 +2,11 @@
 
 import asyncio
 import contextlib
-import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from kubereef.server.lines import Line
+from kubereef.server.lines import Line, unchecked_tls
 
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
@@ -115,11 +114,8 @@ class Outgoing:
 async def opened(line: Line, method: str, path: str, headers: Iterable[tuple[str, str]]) -> Tunnel | Refusal:
     """Ask for an upgraded connection; OSError or TimeoutError if nobody answers."""
     parts = urlsplit(line.url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
     async with asyncio.timeout(_CONNECT_SECONDS):
-        reader, writer = await asyncio.open_connection(
-            parts.hostname, port, ssl=_tls(line) if parts.scheme == "https" else None, limit=_MAX_HEAD
-        )
+        reader, writer = await _connected(line)
     try:
         passed = [(name, value) for name, value in headers if _is_passed_on(name)]
         lines = [f"{method} {path} HTTP/1.1", f"Host: {parts.netloc}"]
@@ -142,14 +138,17 @@ async def opened(line: Line, method: str, path: str, headers: Iterable[tuple[str
     return Refusal(status, text)
 
 
-def _tls(line: Line) -> ssl.SSLContext:
-    """Return how to speak to the other end; where nothing is known of its certificate, it is not checked."""
-    if line.tls is not None:
-        return line.tls
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
+async def _connected(line: Line) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    parts = urlsplit(line.url)
+    host, is_tls = parts.hostname or "", parts.scheme == "https"
+    port = parts.port or (443 if is_tls else 80)
+    # Where nothing is known of the other end's certificate, it is not checked.
+    tls = (line.tls or unchecked_tls()) if is_tls else None
+    if line.dial is None:
+        return await asyncio.open_connection(host, port, ssl=tls, limit=_MAX_HEAD)
+    connection = await line.dial(host, port)
+    name = host if is_tls else None
+    return await asyncio.open_connection(sock=connection, ssl=tls, server_hostname=name, limit=_MAX_HEAD)
 
 
 def _is_passed_on(name: str) -> bool:

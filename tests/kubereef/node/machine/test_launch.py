@@ -1,0 +1,122 @@
+"""The node from the side of the process that starts it."""
+
+import asyncio
+import ssl
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+
+from kubereef.__main__ import main
+from kubereef.node.machine.launch import ApiServer, Node, NodeFailed, NodeOptions
+from kubereef.serving import Settings, serving
+from kubewire import errors
+from tests.kubereef.node.machine.realnode import require_node
+
+
+@asynccontextmanager
+async def cluster(directory, **options):
+    """A served cluster and a node for it, which has not been started."""
+    node_options = NodeOptions(directory=directory / "node", outbound="off", **options)
+    settings = Settings(directory, in_memory=True, advertise_address=node_options.gateway)
+    async with serving(settings) as served:
+        certificates = served.credentials.certificates
+        node = Node(
+            node_options, ApiServer(settings.host, served.port, certificates, served.cluster.client())
+        )
+        yield served, node
+
+
+async def test_a_loopback_port_of_the_host_leads_into_the_node(tmp_path):
+    require_node(tmp_path)
+    async with cluster(tmp_path) as (served, node):
+        await node.start()
+        try:
+            port = await node.forward("10.244.0.1", 10250)
+            trust = ssl.create_default_context(cafile=served.credentials.certificates.authority_path)
+            async with (
+                aiohttp.ClientSession() as anybody,
+                anybody.get(f"https://127.0.0.1:{port}/healthz", ssl=trust) as answer,
+            ):
+                assert (answer.status, await answer.text()) == (401, "Unauthorized")
+            connection = await node.dial("kubereef", 10250)
+            assert connection.fileno() >= 0
+            connection.close()
+            with pytest.raises(OSError, match="not open to callers"):
+                await node.dial("127.0.0.1", 10250)
+        finally:
+            await node.stop()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)
+
+
+async def test_the_dns_has_an_address_that_no_service_takes(tmp_path):
+    require_node(tmp_path)
+    async with cluster(tmp_path) as (served, node):
+        client = served.cluster.client()
+        taken = {"metadata": {"name": "first"}, "spec": {"clusterIP": "10.96.0.10", "ports": [{"port": 1}]}}
+        await client.create("/api/v1/namespaces/default/services", taken)
+        await node.start()
+        await node.stop()
+        dns = await client.get("/api/v1/namespaces/kube-system/services/kube-dns")
+        assert dns["spec"]["clusterIP"] != "10.96.0.10"
+
+
+async def test_a_node_that_does_not_come_up_says_why_and_leaves_nothing(tmp_path):
+    require_node(tmp_path)
+    async with cluster(tmp_path) as (_, node):
+        node._api = node._api._replace(port=1)  # where no API server listens
+        with pytest.raises(NodeFailed, match="the API server cannot be reached"):
+            await node.start()
+        assert node.log_path.exists()
+        with pytest.raises(NodeFailed, match="has not been started"):
+            _ = node.pid
+
+
+def test_a_node_covers_itself_its_pods_and_its_services(tmp_path):
+    node = Node(NodeOptions(directory=tmp_path, name="n"), api=None)  # type: ignore[arg-type]  # it is not started
+    assert [node.covers(host) for host in ("n", "10.244.3.4", "10.96.0.1")] == [True] * 3
+    assert [node.covers(host) for host in ("m", "10.245.0.1", "127.0.0.1")] == [False] * 3
+
+
+def test_who_is_not_root_is_told_the_command_that_works(monkeypatch, capsys):
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert main(["--in-memory", "--node", "--cpu-factor", "2"]) == 1
+    said = capsys.readouterr().err
+    assert "a node needs root; run it as: sudo " in said
+    assert "-m kubereef --in-memory --node --cpu-factor 2" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--node", "--no-controllers"], "a node needs the controllers"),
+        (["--node", "--no-node"], "a node needs the controllers"),
+        (["--cpu-factor", "many"], "is not a number"),
+        (["--cpu-factor", "0"], "is not a number"),
+        (["--pod-cidr", "10.0.0.0/30"], "too few Pods"),
+        (["--pod-cidr", "fd00::/64"], "argument --pod-cidr"),
+        (["--resource", "thing"], "is not NAME=AMOUNT"),
+        (["--resource", "=3"], "is not NAME=AMOUNT"),
+        (["--resource", "thing=much"], "is not NAME=AMOUNT"),
+        (["--outbound", "pigeon"], "invalid choice"),
+    ],
+    ids=" ".join,
+)
+def test_options_that_make_no_sense_are_refused(options, complaint, capsys):
+    with pytest.raises(SystemExit):
+        main(["--in-memory", *options])
+    assert complaint in capsys.readouterr().err
+
+
+class Refusing:
+    async def create(self, url, body):
+        raise errors.forbidden("services", "kube-dns", "not today")
+
+
+async def test_what_the_api_server_refuses_is_why_the_node_does_not_start(tmp_path):
+    require_node(tmp_path)
+    async with cluster(tmp_path) as (_, node):
+        node._api = node._api._replace(client=Refusing())
+        with pytest.raises(NodeFailed, match="not today"):
+            await node.start()
