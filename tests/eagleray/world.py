@@ -165,6 +165,7 @@ class World:
         self.variables = variables or {}
         self.printed = []
         self.dashboards = ScriptedDashboards(self.clock)
+        self.carrier: ScriptedDashboards | None = self.dashboards  # None has the operator find its own way
         self.operator = None
         self._seed = seed
         self._starts = 0
@@ -213,7 +214,7 @@ class World:
             clock=self.clock,
             entropy=SeededEntropy(f"{self._seed} {self._starts}"),
             printed=self.printed.append,
-            carrier=self.dashboards,
+            carrier=self.carrier,
         )
         self._stop = asyncio.Event()
         self._running = asyncio.create_task(self.operator.run(self._stop), name="operator")

@@ -68,6 +68,22 @@ class _Resources(msgspec.Struct):
     resources: list[Resource]
 
 
+class _ServerVersion(msgspec.Struct):
+    major: str
+    minor: str
+
+
+# From here on a single container of a Pod can be restarted by rules of its own.
+_RESTARTS_GATE = "SidecarSubmitterRestart"
+_RESTARTS_FROM = (1, 35)
+
+
+def _number(text: str) -> int:
+    """Return a part of a version; some vendors add a plus sign."""
+    digits = text.rstrip("+")
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 9 else 0
+
+
 class Operator:
     """The operator over one connection. `run` is its life; `registry` has its metrics."""
 
@@ -127,6 +143,9 @@ class Operator:
         try:
             groups = await self._api_groups()
             kinds = await self._ray_kinds()
+            if too_old := await self._too_old():
+                log.error("%s", too_old)
+                return EXIT_FAILURE
         except (errors.ApiError, OSError) as refusal:
             log.error("The API server does not say what it serves: %s", refusal)
             return EXIT_FAILURE
@@ -276,6 +295,21 @@ class Operator:
     async def _api_groups(self) -> frozenset[str]:
         answer = await self.client.send(Request("GET", "/apis", repeatable="read"))
         return frozenset(group.name for group in msgspec.json.decode(answer.body, type=_Groups).groups)
+
+    async def _too_old(self) -> str:
+        """Return why the server is too old for what was asked for; empty if it is not."""
+        if not self._options.gates.enabled(_RESTARTS_GATE):
+            return ""
+        answer = await self.client.send(Request("GET", "/version", repeatable="read"))
+        found = msgspec.json.decode(answer.body, type=_ServerVersion)
+        version = (_number(found.major), _number(found.minor))
+        if version >= _RESTARTS_FROM:
+            return ""
+        least = ".".join(map(str, _RESTARTS_FROM))
+        return (
+            f"Feature gate {_RESTARTS_GATE} needs Kubernetes {least}, and this is"
+            f" {found.major}.{found.minor}; leave the gate out"
+        )
 
     async def _ray_kinds(self) -> frozenset[str]:
         """Return the kinds of ours that the server knows; a missing one is told, and its controller left out."""

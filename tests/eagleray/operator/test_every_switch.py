@@ -23,7 +23,10 @@ READ = "eagleray/runtime/test_options.py"
 LOGS = "eagleray/runtime/test_logging.py"
 
 IN_PROCESS = "test_an_operator_makes_a_cluster_and_ends_in_good_order"
-POLLER = "concerns RayJob and RayService: their controllers' tests"
+DASHBOARDS = "eagleray/rayjob/test_cases_submission.py"
+CLEANUP = "eagleray/rayjob/test_cases_cleanup.py"
+TIMERS = "eagleray/rayjob/test_cases_timers.py"
+SERVICES = "concerns RayService alone: its controller comes later"
 LATER = "nothing behind it yet: refused at the start"
 
 OBSERVED_OPTIONS = {
@@ -44,7 +47,7 @@ OBSERVED_OPTIONS = {
     "log-stdout-encoder": (LOGS, ""),
     "batch-scheduler": (PROCESS, "test_what_cannot_be_followed_ends_with_1_and_one_sentence"),
     "enable-batch-scheduler": (READ, ""),
-    "use-kubernetes-proxy": POLLER,
+    "use-kubernetes-proxy": (FLAGS, "test_ray_is_asked_through_the_api_server_alone_if_that_is_told"),
     "enable-metrics": (METRICS, "test_metrics_of_ray_exist_only_when_they_are_asked_for"),
     "qps": (FLAGS, "test_requests_are_spaced_out_for_each_kind_of_object_by_itself"),
     "burst": (FLAGS, "test_requests_are_spaced_out_for_each_kind_of_object_by_itself"),
@@ -57,10 +60,10 @@ OBSERVED_OPTIONS = {
     "zap-log-level": (LOGS, ""),
     "zap-stacktrace-level": (LOGS, ""),
     "zap-time-encoding": (LOGS, ""),
-    "dashboard-poll-concurrency": POLLER,
-    "dashboard-poll-interval": POLLER,
-    "dashboard-cache-size": POLLER,
-    "dashboard-cache-expiry": POLLER,
+    "dashboard-poll-concurrency": (DASHBOARDS, "test_how_many_dashboards_are_asked_at_once_is_an_option"),
+    "dashboard-poll-interval": (DASHBOARDS, "test_how_often_a_dashboard_is_asked_is_an_option"),
+    "dashboard-cache-size": (DASHBOARDS, "test_a_cache_that_is_too_small_costs_time_and_no_job"),
+    "dashboard-cache-expiry": (DASHBOARDS, "test_nothing_is_kept_about_objects_that_are_gone"),
     "dry-run": ("eagleray/operator/test_dry_run.py", "test_a_new_cluster_is_planned_and_not_made"),
     "headSidecarContainers": (
         FLAGS,
@@ -82,7 +85,7 @@ OBSERVED_OPTIONS = {
         FLAGS,
         "test_defaults_of_the_configuration_are_in_every_pod_unless_the_user_says_otherwise",
     ),
-    "deleteRayJobAfterJobFinishes": POLLER,
+    "deleteRayJobAfterJobFinishes": (CLEANUP, "test_the_job_itself_is_deleted_if_the_operator_is_told_so"),
 }
 CHANGES_WHAT_IS_MADE = (VARIABLES, "test_a_variable_changes_what_is_made")
 OBSERVED_VARIABLES = {
@@ -103,27 +106,36 @@ OBSERVED_VARIABLES = {
         VARIABLES,
         "test_the_state_in_redis_is_cleaned_up_unless_that_is_switched_off",
     ),
-    "ENABLE_ZERO_DOWNTIME": POLLER,
-    "DELETE_RAYJOB_CR_AFTER_JOB_FINISHES": POLLER,
+    "ENABLE_ZERO_DOWNTIME": SERVICES,
+    "DELETE_RAYJOB_CR_AFTER_JOB_FINISHES": (
+        CLEANUP,
+        "test_the_job_itself_is_deleted_if_the_operator_is_told_so",
+    ),
     "ENABLE_DETERMINISTIC_HEAD_POD_NAME": CHANGES_WHAT_IS_MADE,
     "ENABLE_LOGIN_SHELL": CHANGES_WHAT_IS_MADE,
     "ENABLE_RANDOM_POD_DELETE": (
         VARIABLES,
         "test_surplus_workers_are_the_autoscalers_business_unless_told_otherwise",
     ),
-    "RAYJOB_DEPLOYMENT_STATUS_TRANSITION_GRACE_PERIOD_SECONDS": POLLER,
-    "RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS": POLLER,
+    "RAYJOB_DEPLOYMENT_STATUS_TRANSITION_GRACE_PERIOD_SECONDS": (
+        TIMERS,
+        "test_the_grace_period_is_an_option",
+    ),
+    "RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS": (TIMERS, "test_the_timeout_is_an_option"),
 }
 OBSERVED_GATES = {
     "RayClusterStatusConditions": (
         FLAGS,
         "test_without_their_gate_there_are_no_conditions_and_suspend_works_all_the_same",
     ),
-    "RayJobDeletionPolicy": POLLER,
+    "RayJobDeletionPolicy": (
+        "eagleray/rayjob/test_cases_validation.py",
+        "test_without_its_gate_a_deletion_strategy_is_rejected",
+    ),
     "RayMultiHostIndexing": (FLAGS, "test_workers_are_labelled_with_their_indexes"),
-    "RayServiceIncrementalUpgrade": POLLER,
+    "RayServiceIncrementalUpgrade": SERVICES,
     "RayCronJob": ("eagleray/raycronjob/test_cases_schedule.py", "test_without_the_gate_nothing_happens"),
-    "SidecarSubmitterRestart": POLLER,
+    "SidecarSubmitterRestart": (FLAGS, "test_restarts_of_sidecar_submitters_need_a_server_that_knows_them"),
     "RayClusterNetworkPolicy": LATER,
     "GCSFaultToleranceEmbeddedStorage": (
         "eagleray/raycluster/test_cases_storage.py",

@@ -5,8 +5,9 @@ from itertools import pairwise
 
 import pytest
 
+from eagleray.kube.transport import Answer
 from kubewire import errors
-from tests.eagleray.world import raycluster, world_of
+from tests.eagleray.world import raycluster, rayjob, world_of
 
 pytestmark = pytest.mark.usefixtures("virtual_time")
 
@@ -216,3 +217,46 @@ async def test_a_cluster_that_fails_on_every_pass_holds_nobody_up_and_recovers()
         await world.ready("good", seconds=5)
         mend()
         await world.ready("bad", seconds=1000)
+
+
+@pytest.mark.case("OP-15")
+async def test_ray_is_asked_through_the_api_server_alone_if_that_is_told():
+    flags = ("--use-kubernetes-proxy",)
+    async with world_of(kinds=("RayCluster", "RayJob"), flags=flags, operator=False) as world:
+        world.carrier = None
+        await world.start_operator()
+        await world.create(rayjob(submissionMode="HTTPMode"))
+        await world.pass_time(30)
+        name = (await world.status("j", "RayJob"))["rayClusterName"]
+        asked = {request.path for request in world.faults.sent if "/proxy" in request.path}
+        way = f"/api/v1/namespaces/default/services/{name}-head-svc:dashboard/proxy"
+        assert f"{way}/api/version" in asked
+        assert all(path.startswith(way) for path in asked)
+        assert world.dashboards.requests == []
+
+
+@pytest.mark.case("OP-46")
+@pytest.mark.parametrize(
+    ("minor", "starts"), [("34", False), ("34+", False), ("35", True), ("36+", True), ("odd", False)]
+)
+async def test_restarts_of_sidecar_submitters_need_a_server_that_knows_them(minor, starts, caplog):
+    flags = ("--feature-gates=SidecarSubmitterRestart=true",)
+    async with world_of(kinds=("RayCluster", "RayJob"), flags=flags, operator=False) as world:
+        send = world.faults.send
+
+        async def answer(request):
+            if request.path == "/version":
+                return Answer(200, json.dumps({"major": "1", "minor": minor}).encode())
+            return await send(request)
+
+        world.faults.send = answer
+        await world.start_operator()
+        await world.create(rayjob(submissionMode="SidecarMode"))
+        await world.pass_time(10)
+        if starts:
+            head = await world.head((await world.status("j", "RayJob"))["rayClusterName"])
+            policies = {one["name"]: one.get("restartPolicy") for one in head["spec"]["containers"]}
+            assert policies["ray-job-submitter"] == "OnFailure"
+        else:
+            assert await world.stop_operator() == 1
+            assert f"needs Kubernetes 1.35, and this is 1.{minor}" in caplog.text
