@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Protocol
+from contextlib import suppress
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -38,7 +39,7 @@ from eagleray.rayjob.metrics import JobMetrics
 from eagleray.runtime.controller import Controller
 from eagleray.runtime.events import Recorder
 from eagleray.runtime.leases import Election, identity, lease_namespace
-from eagleray.runtime.manager import EXIT_FAILURE, Caches, Manager
+from eagleray.runtime.manager import EXIT_FAILURE, EXIT_OK, FILL_SECONDS, Caches, Manager
 from eagleray.runtime.metrics import Registry
 from eagleray.runtime.options import Options
 from eagleray.runtime.outcomes import Outcome
@@ -50,6 +51,7 @@ from kubewire.sources import Clock, Entropy
 log = logging.getLogger(__name__)
 
 LEASE_METRIC = "ray-operator-leader"
+_ASK_AGAIN_AFTER = 5.0
 # Any of these says that the cluster is OpenShift.
 _OPENSHIFT = frozenset(("route.openshift.io", "security.openshift.io", "config.openshift.io"))
 
@@ -66,6 +68,14 @@ class _Resources(msgspec.Struct):
         kind: str
 
     resources: list[Resource]
+
+
+class _Found(NamedTuple):
+    """What a server was found to serve, and why it will not do, if so."""
+
+    groups: frozenset[str]
+    kinds: frozenset[str]
+    too_old: str
 
 
 class _ServerVersion(msgspec.Struct):
@@ -140,20 +150,32 @@ class Operator:
 
     async def run(self, stop: asyncio.Event) -> int:
         """Run until `stop` is set, or until there is a reason to give up; returns the exit code of the process."""
-        try:
-            groups = await self._api_groups()
-            kinds = await self._ray_kinds()
-            if too_old := await self._too_old():
-                log.error("%s", too_old)
-                return EXIT_FAILURE
-        except (errors.ApiError, OSError) as refusal:
-            log.error("The API server does not say what it serves: %s", refusal)
+        found = await self._discover(stop)
+        if found is None:
+            return EXIT_OK if stop.is_set() else EXIT_FAILURE
+        if found.too_old:
+            log.error("%s", found.too_old)
             return EXIT_FAILURE
-        self.manager = self._assembled(groups, kinds)
+        self.manager = self._assembled(found.groups, found.kinds)
         try:
             return await self.manager.run(stop)
         finally:
             await self._poller.close()
+
+    async def _discover(self, stop: asyncio.Event) -> "_Found | None":
+        """Return what the server serves; None if it could not be asked for as long as caches may take to fill."""
+        deadline = self._clock.monotonic() + FILL_SECONDS
+        while not stop.is_set():
+            try:
+                return _Found(await self._api_groups(), await self._ray_kinds(), await self._too_old())
+            except (errors.ApiError, OSError) as refusal:
+                log.error("The API server does not say what it serves: %s", refusal)
+            if self._clock.monotonic() >= deadline:
+                return None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ASK_AGAIN_AFTER):
+                    await stop.wait()
+        return None
 
     async def close(self) -> None:
         """Let go of the connections."""

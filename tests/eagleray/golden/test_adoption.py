@@ -189,6 +189,7 @@ def recreating_examples_taken():
     return take_over([recreating(example(name)) for name in EXAMPLES])
 
 
+@pytest.mark.case("OP-83")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_nothing_is_written_over_what_another_operator_left(name, examples_taken):
     takeover = examples_taken[name]
@@ -253,6 +254,7 @@ async def _take_over_jobs(modes):
         return writes, states, ray.ledger.started == before
 
 
+@pytest.mark.case("OP-83")
 def test_jobs_that_another_operator_left_running_go_on_to_their_end():
     writes, states, nothing_started = run(_take_over_jobs(("HTTPMode", "K8sJobMode", "SidecarMode")))
     assert set(writes) == {("patch", "rayjobs.ray.io")}

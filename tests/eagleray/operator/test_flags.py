@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from eagleray.kube.transport import Answer
+from eagleray.kube.transport import Answer, NotSent
 from kubewire import errors
 from tests.eagleray.world import raycluster, rayjob, world_of
 
@@ -260,3 +260,25 @@ async def test_restarts_of_sidecar_submitters_need_a_server_that_knows_them(mino
         else:
             assert await world.stop_operator() == 1
             assert f"needs Kubernetes 1.35, and this is 1.{minor}" in caplog.text
+
+
+@pytest.mark.case("OP-78")
+async def test_a_server_that_cannot_be_reached_at_the_start_is_asked_again_for_two_minutes(caplog):
+    async with world_of(operator=False) as world:
+        send = world.faults.send
+
+        async def nobody(_request):
+            raise NotSent("connection refused")
+
+        world.faults.send = nobody
+        await world.start_operator()
+        await world.create(raycluster())
+        await world.pass_time(60)
+        assert "The API server does not say what it serves" in caplog.text
+        world.faults.send = send
+        await world.ready()
+        await world.stop_operator()
+        world.faults.send = nobody
+        await world.start_operator()
+        await world.pass_time(300)
+        assert await world.stop_operator() == 1

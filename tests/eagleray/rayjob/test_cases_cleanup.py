@@ -125,7 +125,7 @@ async def test_what_is_left_after_the_end(ends, spec, remains):
         assert await left(world) == remains
 
 
-@pytest.mark.case("RJ-78", "OP-32")
+@pytest.mark.case("RJ-78", "OP-32", "OP-62")
 @pytest.mark.parametrize("how", ["the environment", "the configuration"])
 async def test_the_job_itself_is_deleted_if_the_operator_is_told_so(how, tmp_path):
     file = tmp_path / "config.yaml"

@@ -22,7 +22,7 @@ def samples(world, family):
     return found
 
 
-@pytest.mark.case("RJ-86")
+@pytest.mark.case("RJ-86", "OP-89")
 @pytest.mark.parametrize(("word", "state"), [("SUCCEEDED", "Complete"), ("FAILED", "Failed")])
 async def test_the_time_of_an_attempt_is_measured_at_its_end(word, state):
     async with running(flags=METRICS) as (world, _):
@@ -56,7 +56,7 @@ async def test_a_retry_is_measured_with_the_failures_before_it():
         assert (await status_of(world))["failed"] == 3
 
 
-@pytest.mark.case("RJ-86")
+@pytest.mark.case("RJ-86", "OP-87", "OP-88")
 async def test_jobs_and_their_states_are_told_when_they_are_asked_for():
     async with running(flags=METRICS) as (world, _):
         labels = {

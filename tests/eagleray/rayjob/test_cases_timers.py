@@ -183,7 +183,7 @@ async def test_a_failure_of_ten_minutes_ago_ends_the_job_of_a_new_operator():
         assert (await reached(world, "Failed", seconds=5))["reason"] == "JobStatusCheckTimeoutExceeded"
 
 
-@pytest.mark.case("RJ-51")
+@pytest.mark.case("RJ-51", "OP-67")
 async def test_the_timeout_is_an_option():
     async with running(variables={"RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS": "1"}) as (world, _):
         world.dashboards.fault(await host(world), REFUSES)
@@ -192,7 +192,7 @@ async def test_the_timeout_is_an_option():
         assert status["message"].endswith("exceeded timeout of 1s")
 
 
-@pytest.mark.case("RJ-52")
+@pytest.mark.case("RJ-52", "OP-67")
 @pytest.mark.parametrize(
     ("text", "seconds"), [("120", 120), ("invalid", 300), (None, 300), ("0", 300), ("-1", 300)]
 )
