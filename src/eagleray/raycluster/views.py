@@ -25,7 +25,14 @@ class Happened(msgspec.Struct, frozen=True, rename="camel"):
     finished_at: str | None = None
 
 
+class Began(msgspec.Struct, frozen=True, rename="camel"):
+    """Since when a container runs."""
+
+    started_at: str | None = None
+
+
 class ContainerState(msgspec.Struct, frozen=True, rename="camel"):
+    running: Began | None = None
     waiting: Happened | None = None
     terminated: Happened | None = None
 

@@ -1,8 +1,11 @@
-"""How long the stages of an attempt took: its cluster, its submission, its run."""
+"""How long the stages of an attempt took: its cluster (of it the head's image), its submission, its run."""
 
+import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from eagleray.raycluster.views import PodView
 from kubewire.times import parse_time
 
 Object = dict[str, Any]
@@ -44,10 +47,32 @@ def stages_of(status: Object, now: datetime | None = None) -> list[StageTime]:
     return found
 
 
-def durations(status: Object) -> str:
+def durations(status: Object, heads: Sequence[PodView] = ()) -> str:
     """Return the stages that are over with their seconds, in words; empty before the first has ended."""
     parts = [f"{stage.name} {stage.seconds} s" for stage in stages_of(status)]
+    image = image_seconds(status, heads)
+    if parts and image:
+        parts[0] += f" (image {image} s)"
     return f"took: {', '.join(parts)}" if parts else ""
+
+
+_TOLD_IMAGE = re.compile(r"\(image (\d{1,9}) s\)")
+
+
+def image_seconds(status: Object, heads: Sequence[PodView]) -> int:
+    """Return how long the head's container had to wait for its image, from when its Pod had a node.
+
+    The head goes, and what was told of it stays: without one the conditions are read.
+    """
+    for head in heads:
+        scheduled = head.condition("PodScheduled")
+        running = [one.state.running for one in head.status.container_statuses[:1] if one.state.running]
+        began = _moment(running[0].started_at) if running else None
+        placed = _moment(scheduled.last_transition_time) if scheduled is not None else None
+        if began is not None and placed is not None:
+            return max(0, round((began - placed).total_seconds()))
+    told = (_TOLD_IMAGE.search(entry.get("message") or "") for entry in status.get("conditions") or ())
+    return next((int(found[1]) for found in told if found), 0)
 
 
 def _moment(stamp: str | None) -> datetime | None:

@@ -91,7 +91,7 @@ def conditions(look: Look, state: str, status: Object, cause: Cause | None) -> l
     job = look.job
     reason = str(status.get("reason") or state or "New")
     message = str(status.get("message") or "")
-    told = durations(status)
+    told = durations(status, look.heads)
     ended = "; ".join(part for part in (message, told) if part)
     if state == "Complete":
         reason = str(status.get("reason") or status.get("jobStatus") or state)
