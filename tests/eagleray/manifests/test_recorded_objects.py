@@ -10,6 +10,7 @@ from eagleray.manifests.cluster import Cluster
 from eagleray.manifests.pods import Place, head_pod, worker_pod
 from eagleray.manifests.services import head_service, headless_service, serve_service
 from eagleray.manifests.settings import Settings
+from eagleray.manifests.storage import storage_claim
 from kubewire.quantity import Quantity, QuantityError
 from kubewire.yamltext import load_all
 from tests.eagleray.manifests.clusters import stored
@@ -91,7 +92,9 @@ def clusters_of(path):
 def recordings(reference):
     """Every RayCluster sample with what the reference made of it."""
     found = []
-    for file in sorted((reference / "golden").glob("ray-cluster.*.yaml")):
+    golden = reference / "golden"
+    embedded = golden / "alpha-gates" / "ray-cluster.embedded-gcs-ft.yaml"
+    for file in [*sorted(golden.glob("ray-cluster.*.yaml")), embedded]:
         created = yaml.load(file.read_text(), Loader=yaml.CSafeLoader)["created"]
         found += [(file.name, cluster, created) for cluster in clusters_of(reference / "samples" / file.name)]
     return found
@@ -170,6 +173,19 @@ def test_every_service(recordings):
         assert by_name == {} or not of_kind(created, "Service"), name
     assert wrong == {}
     assert services >= 18
+
+
+def test_the_claim_of_a_head_that_keeps_its_state_itself(recordings):
+    (found,) = (
+        compared(storage_claim(cluster), recorded)
+        for _, cluster, created in recordings
+        for recorded in of_kind(created, "PersistentVolumeClaim")
+        if "ownerReferences" in recorded["metadata"]
+    )
+    assert found == [  # both are the API server's own
+        ".metadata.finalizers: only recorded, ['kubernetes.io/pvc-protection']",
+        ".spec.volumeMode: only recorded, 'Filesystem'",
+    ]
 
 
 def test_every_right_of_the_autoscaler(recordings):
