@@ -234,8 +234,9 @@ def _become(line: socket.socket, command: Command, streams: Mapping[str, int]) -
             _open_terminal(line, command.terminal, security.uid)
         else:
             _connect(streams, security.uid, security.gid)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)  # what is ignored would stay ignored in the program
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        # What is ignored would stay ignored in the program, be it by us or by whoever started Kubereef.
+        signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.umask(0o022)
     with step("directory"):
