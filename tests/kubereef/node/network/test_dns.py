@@ -146,7 +146,9 @@ def values(answer):
             "near.default.svc.cluster.local", "CNAME", "NOERROR", [f"{WEB}."], id="the alias itself"
         ),
         pytest.param("loop.default.svc.cluster.local", "A", "SERVFAIL", [], id="an alias of itself fails"),
-        pytest.param("pypi.org", "A", "REFUSED", [], id="other names are refused where nobody else is known"),
+        pytest.param(
+            "packages.example", "A", "REFUSED", [], id="other names are refused where nobody else is known"
+        ),
     ],
 )
 async def test_answer(name, kind, code, want):
@@ -223,7 +225,7 @@ async def test_several_queries_on_one_connection_are_answered_in_order():
 
 async def test_other_names_are_asked_elsewhere_under_another_id():
     async with elsewhere() as (other, forwarder), serving(forwarder) as port:
-        message = query("pypi.org")
+        message = query("packages.example")
         answer = await by_udp(port, message)
         assert values(answer) == ["203.0.113.5"]
         assert answer[:2] == message[:2]
@@ -238,19 +240,19 @@ async def test_an_alias_that_leads_outside_is_followed_there():
 
 async def test_a_question_that_got_lost_is_asked_again():
     async with elsewhere(silent=1) as (other, forwarder), serving(forwarder) as port:
-        assert values(await by_udp(port, query("pypi.org"))) == ["203.0.113.5"]
+        assert values(await by_udp(port, query("packages.example"))) == ["203.0.113.5"]
         assert len(other.asked) == 2
 
 
 async def test_nobody_answering_is_a_failure_within_the_time_limit():
     async with elsewhere(silent=99) as (_, forwarder), serving(forwarder) as port:
-        answer = await by_udp(port, query("pypi.org"), seconds=2)
+        answer = await by_udp(port, query("packages.example"), seconds=2)
         assert RCODE[DNSRecord.parse(answer).header.rcode] == "SERVFAIL"
 
 
 async def test_an_answer_with_another_id_is_not_taken_for_the_answer():
     async with elsewhere(forge=True) as (_, forwarder), serving(forwarder) as port:
-        assert values(await by_udp(port, query("pypi.org"))) == ["203.0.113.5"]
+        assert values(await by_udp(port, query("packages.example"))) == ["203.0.113.5"]
 
 
 @pytest.mark.parametrize(
@@ -314,7 +316,7 @@ async def test_a_client_that_falls_silent_is_let_go(monkeypatch):
 async def test_questions_under_way_are_bounded(monkeypatch):
     monkeypatch.setattr("kubereef.node.network.dns.forwarding.MOST_AT_ONCE", 1)
     async with elsewhere(silent=99) as (_, forwarder), serving(forwarder) as port:
-        waiting = asyncio.create_task(by_udp(port, query("pypi.org")))
+        waiting = asyncio.create_task(by_udp(port, query("packages.example")))
         await asyncio.sleep(0.05)
         async with asyncio.timeout(0.1):
             refused = await by_udp(port, query("example.org"))

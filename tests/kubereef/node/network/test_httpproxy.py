@@ -19,8 +19,8 @@ from tests.kubereef.node.network.peers import Server, connected, listening_at
     ("head", "want"),
     [
         pytest.param(
-            b"CONNECT pypi.org:443 HTTP/1.1\r\nHost: pypi.org:443\r\n\r\n",
-            Request("pypi.org", 443, b"", is_tunnel=True),
+            b"CONNECT packages.example:443 HTTP/1.1\r\nHost: packages.example:443\r\n\r\n",
+            Request("packages.example", 443, b"", is_tunnel=True),
             id="a tunnel",
         ),
         pytest.param(
@@ -53,8 +53,8 @@ def test_read_request(head, want):
     "head",
     [
         pytest.param(b"GET / HTTP/1.1\r\n\r\n", id="a request to the proxy itself"),
-        pytest.param(b"CONNECT pypi.org HTTP/1.1\r\n\r\n", id="no port"),
-        pytest.param(b"CONNECT pypi.org:0 HTTP/1.1\r\n\r\n", id="port 0"),
+        pytest.param(b"CONNECT packages.example HTTP/1.1\r\n\r\n", id="no port"),
+        pytest.param(b"CONNECT packages.example:0 HTTP/1.1\r\n\r\n", id="port 0"),
         pytest.param(b"CONNECT :443 HTTP/1.1\r\n\r\n", id="no host"),
         pytest.param(b"GET https://a.example/ HTTP/1.1\r\n\r\n", id="a secret address without a tunnel"),
         pytest.param(b"\x16\x03\x01\r\n\r\n", id="no HTTP at all"),
