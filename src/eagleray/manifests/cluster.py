@@ -5,6 +5,7 @@ from typing import Any
 
 from eagleray.manifests.naming import ORIGIN_KIND_LABEL
 from eagleray.manifests.settings import Settings
+from eagleray.manifests.stored import Stored
 
 Object = dict[str, Any]
 
@@ -12,35 +13,10 @@ DEFAULT_GCS_PORT = "6379"
 FT_ENABLED = "ray.io/ft-enabled"
 
 
-class Cluster:
+class Cluster(Stored):
     """A RayCluster as stored, with names for the questions that builders ask. Nothing here changes it."""
 
-    __slots__ = ("metadata", "obj", "spec")
-
-    def __init__(self, obj: Object) -> None:
-        self.obj = obj
-        self.metadata: Object = obj["metadata"]
-        self.spec: Object = obj.get("spec") or {}
-
-    @property
-    def name(self) -> str:
-        return str(self.metadata["name"])
-
-    @property
-    def namespace(self) -> str:
-        return str(self.metadata["namespace"])
-
-    @property
-    def uid(self) -> str:
-        return str(self.metadata.get("uid", ""))
-
-    @property
-    def annotations(self) -> dict[str, str]:
-        return self.metadata.get("annotations") or {}
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return self.metadata.get("labels") or {}
+    __slots__ = ()
 
     @property
     def head(self) -> Object:

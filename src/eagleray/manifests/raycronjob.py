@@ -4,6 +4,7 @@ import copy
 from datetime import datetime
 from typing import Any, Final
 
+from eagleray.manifests.stored import Stored
 from kubewire.owners import owner_reference
 from kubewire.times import TimeError, format_time, parse_time
 
@@ -16,36 +17,10 @@ TRIGGERED_ANNOTATION: Final = "eagleray.io/cronjob-triggered-at"
 ALLOW, FORBID, REPLACE = "Allow", "Forbid", "Replace"
 
 
-class RayCronJob:
+class RayCronJob(Stored):
     """A RayCronJob as stored, with names for the questions that are asked about it. Nothing here changes it."""
 
-    __slots__ = ("metadata", "obj", "spec", "status")
-
-    def __init__(self, obj: Object) -> None:
-        self.obj = obj
-        self.metadata: Object = obj["metadata"]
-        self.spec: Object = obj.get("spec") or {}
-        self.status: Object = obj.get("status") or {}
-
-    @property
-    def name(self) -> str:
-        return str(self.metadata["name"])
-
-    @property
-    def namespace(self) -> str:
-        return str(self.metadata["namespace"])
-
-    @property
-    def place(self) -> str:
-        return f"{self.namespace}/{self.name}"
-
-    @property
-    def uid(self) -> str:
-        return str(self.metadata.get("uid", ""))
-
-    @property
-    def generation(self) -> int:
-        return int(self.metadata.get("generation", 0))
+    __slots__ = ()
 
     @property
     def schedule(self) -> str:

@@ -7,6 +7,7 @@ from eagleray.manifests import naming
 from eagleray.manifests.cluster import Cluster
 from eagleray.manifests.services import head_service
 from eagleray.manifests.settings import Settings
+from eagleray.manifests.stored import Stored
 
 Object = dict[str, Any]
 
@@ -17,44 +18,10 @@ KEEP_LOST_HEAD = "ray.io/disable-provisioned-head-restart"
 K8S_JOB, HTTP, INTERACTIVE, SIDECAR = "K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode"
 
 
-class RayJob:
+class RayJob(Stored):
     """A RayJob as stored, with names for the questions that are asked about it. Nothing here changes it."""
 
-    __slots__ = ("metadata", "obj", "spec", "status")
-
-    def __init__(self, obj: Object) -> None:
-        self.obj = obj
-        self.metadata: Object = obj["metadata"]
-        self.spec: Object = obj.get("spec") or {}
-        self.status: Object = obj.get("status") or {}
-
-    @property
-    def name(self) -> str:
-        return str(self.metadata["name"])
-
-    @property
-    def namespace(self) -> str:
-        return str(self.metadata["namespace"])
-
-    @property
-    def place(self) -> str:
-        return f"{self.namespace}/{self.name}"
-
-    @property
-    def uid(self) -> str:
-        return str(self.metadata.get("uid", ""))
-
-    @property
-    def generation(self) -> int:
-        return int(self.metadata.get("generation", 0))
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return self.metadata.get("labels") or {}
-
-    @property
-    def annotations(self) -> dict[str, str]:
-        return self.metadata.get("annotations") or {}
+    __slots__ = ()
 
     @property
     def mode(self) -> str:

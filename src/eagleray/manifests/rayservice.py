@@ -12,6 +12,7 @@ from eagleray.manifests.cluster import owner_of as cluster_owner
 from eagleray.manifests.hashing import service_hash
 from eagleray.manifests.services import NoServePort, head_ports, head_service
 from eagleray.manifests.settings import Settings
+from eagleray.manifests.stored import Stored
 from kubewire.times import parse_time
 
 Object = dict[str, Any]
@@ -65,44 +66,10 @@ class ServiceSide:
         return parse_time(stamp) if stamp else None
 
 
-class RayService:
+class RayService(Stored):
     """A RayService as stored, with names for the questions that are asked about it. Nothing here changes it."""
 
-    __slots__ = ("metadata", "obj", "spec", "status")
-
-    def __init__(self, obj: Object) -> None:
-        self.obj = obj
-        self.metadata: Object = obj["metadata"]
-        self.spec: Object = obj.get("spec") or {}
-        self.status: Object = obj.get("status") or {}
-
-    @property
-    def name(self) -> str:
-        return str(self.metadata["name"])
-
-    @property
-    def namespace(self) -> str:
-        return str(self.metadata["namespace"])
-
-    @property
-    def place(self) -> str:
-        return f"{self.namespace}/{self.name}"
-
-    @property
-    def uid(self) -> str:
-        return str(self.metadata.get("uid", ""))
-
-    @property
-    def generation(self) -> int:
-        return int(self.metadata.get("generation", 0))
-
-    @property
-    def labels(self) -> dict[str, str]:
-        return self.metadata.get("labels") or {}
-
-    @property
-    def annotations(self) -> dict[str, str]:
-        return self.metadata.get("annotations") or {}
+    __slots__ = ()
 
     @property
     def cluster_config(self) -> Object:
