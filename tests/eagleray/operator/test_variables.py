@@ -198,6 +198,7 @@ async def test_on_openshift_the_way_in_is_a_route_unless_an_ingress_is_asked_for
 @pytest.mark.case("OP-69")
 async def test_an_operator_that_cannot_learn_what_is_served_ends_with_an_error():
     async with world_of(operator=False) as world:
-        world.faults.next = [status(errors.Forbidden("no"))]
+        world.faults.next = [status(errors.Forbidden("no"))] * 100
         await world.start_operator()
+        await world.pass_time(130)
         assert await world.stop_operator() == 1

@@ -105,7 +105,10 @@ async def test_a_program_gets_no_descriptor_but_its_streams_and_no_ignored_signa
     result = await bench.run(pod, "ls", "/proc/self/fd")
     assert result.output.split() == ["0", "1", "2", "3"]  # the last is the directory that is being listed
     result = await bench.run(pod, "grep", "-E", "SigIgn|SigBlk|Umask", "/proc/self/status")
-    assert result.output.split() == ["Umask:", "0022", "SigBlk:", "0" * 16, "SigIgn:", "0" * 16]
+    found = dict(line.split(":\t") for line in result.output.splitlines())
+    # Signals 32 and 33 are the C library's own, which lets nobody set them; make leaves the first one ignored.
+    ignored = int(found.pop("SigIgn"), 16) & ~(0b11 << 31)
+    assert (found, ignored) == ({"Umask": "0022", "SigBlk": "0" * 16}, 0), result.output
 
 
 @in_node()
