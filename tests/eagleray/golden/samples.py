@@ -4,6 +4,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 import yaml
 
 from kubereef.node.scripted import NodeShape
@@ -106,6 +107,13 @@ def names_of(reference):
         for file in sorted((reference / folder).glob("*.yaml"))
         if file.name.startswith(due.prefixes)
     ]
+
+
+def cases_of(reference, part=""):
+    """Return the names with a part in them as cases; one that is skipped, with the reason, if there are none."""
+    reason = "the reference material is not beside this checkout (../shared/data/upstream)"
+    missing = [pytest.param("", marks=pytest.mark.skip(reason=reason), id="missing")]
+    return [name for name in names_of(reference) if part in name] or missing
 
 
 def read_samples(reference):

@@ -11,9 +11,9 @@ from tests.eagleray.golden.examples import EXAMPLES, example, recreating
 from tests.eagleray.golden.samples import (
     REFERENCE,
     by_folder,
+    cases_of,
     contents,
     golden_world,
-    names_of,
     read_samples,
     until_quiet,
     writes_in,
@@ -21,8 +21,8 @@ from tests.eagleray.golden.samples import (
 from tests.eagleray.ray import RayOnPods
 from tests.eagleray.world import rayjob, world_of
 
-CLUSTERS = [name for name in names_of(REFERENCE) if "/ray-cluster." in name]
-JOBS = [name for name in names_of(REFERENCE) if "/ray-job." in name]
+CLUSTERS = cases_of(REFERENCE, "/ray-cluster.")
+JOBS = cases_of(REFERENCE, "/ray-job.")
 
 REJECTION = ["patch rayclusters/status", "create events"]
 

@@ -12,15 +12,15 @@ from tests.eagleray.golden.samples import (
     REFERENCE,
     apply,
     by_folder,
+    cases_of,
     golden_world,
-    names_of,
     read_samples,
     record,
     until_quiet,
     writes_in,
 )
 
-SAMPLES = names_of(REFERENCE)
+SAMPLES = cases_of(REFERENCE)
 # Longer than a submitter's Job waits for a dashboard that nobody answers at.
 QUIET = 12
 # Past the moment at which a cluster is looked at again although nothing has happened.
