@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Self, TypeVar
 
 from bench.figures import Figure
-from eagleray.cli.inprocess import transport_to
+from eagleray.local.inprocess import transport_to
 from eagleray.kube.requests import Request
 from eagleray.kube.transport import Answer, Stream
 from eagleray.operator.assembly import Operator

@@ -10,16 +10,16 @@ import shlex
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from ipaddress import IPv4Network, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubereef.cluster import Part
-from kubereef.controllers.standard import CONTROLLERS, LOCAL, runner_for
+from kubereef.controllers.standard import standard_parts
 from kubereef.server.addresses import DEFAULT_CIDR
 from kubereef.server.certificates import BadCredentials
-from kubereef.serving import Served, Settings, serving
+from kubereef.serving import Settings, serving
 from kubereef.store.errors import StoreError
 from kubewire.quantity import Quantity
 
@@ -60,8 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             host,
             port,
             options.service_cidr,
-            # Pods find the API server at the address of their node, which leads them out to it.
-            options.advertise_address or (node.gateway if node is not None else ""),
+            options.advertise_address,
             tuple(options.tls_name),
             _parts(options),
         )
@@ -72,12 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1
 
 
-def _parts(options: argparse.Namespace) -> tuple[Part, ...]:
+def _parts(options: argparse.Namespace) -> Sequence[Part]:
     """Return what runs along with the server; storage of the machine only where there is a node to use it."""
-    if options.no_controllers:
-        return ()
-    factories = CONTROLLERS if options.no_node else (*CONTROLLERS, *LOCAL)
-    return (lambda cluster: runner_for(cluster, factories),)
+    return () if options.no_controllers else standard_parts(with_storage=not options.no_node)
 
 
 def _node_options(options: argparse.Namespace, directory: Path) -> "NodeOptions":
@@ -99,13 +95,15 @@ async def _serve(settings: Settings, node_options: "NodeOptions | None") -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    async with serving(settings) as served, contextlib.AsyncExitStack() as opened:
-        waiting: list[asyncio.Task[object]] = [asyncio.create_task(stopped.wait())]
-        if node_options is not None:
-            from kubereef.node.machine.launch import NodeFailed
+    waiting: list[asyncio.Task[object]] = [asyncio.create_task(stopped.wait())]
+    async with contextlib.AsyncExitStack() as opened:
+        if node_options is None:
+            served = await opened.enter_async_context(serving(settings))
+        else:
+            from kubereef.hosting import NodeFailed, hosting  # without a node nothing of it is imported
 
             try:
-                node = await opened.enter_async_context(_running_node(node_options, settings, served))
+                served, node = await opened.enter_async_context(hosting(settings, node_options))
             except NodeFailed as bad:
                 print(f"kubereef: {bad}", file=sys.stderr)
                 return 1
@@ -119,21 +117,6 @@ async def _serve(settings: Settings, node_options: "NodeOptions | None") -> int:
         for task in waiting:
             task.cancel()
     return 0 if stopped.is_set() else 1
-
-
-@contextlib.asynccontextmanager
-async def _running_node(options: "NodeOptions", settings: Settings, served: Served) -> "AsyncIterator[Node]":
-    from kubereef.node.machine.launch import ApiServer, Node
-
-    api = ApiServer(settings.host, served.port, served.credentials.certificates, served.cluster.client())
-    node = Node(options, api)
-    await node.start()
-    served.lines.passages.append(node)
-    try:
-        yield node
-    finally:
-        await node.stop()
-        served.lines.passages.remove(node)
 
 
 async def _until_ended(node: "Node") -> None:

@@ -73,7 +73,17 @@ def _step(text: str) -> str:
 
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+CRDS = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    namespaced=False,
+)
+ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
+GATEWAYS = Resource("gateway.networking.k8s.io", "v1", "gateways", "Gateway")
+HTTP_ROUTES = Resource("gateway.networking.k8s.io", "v1", "httproutes", "HTTPRoute")
 INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress")
 JOBS = Resource("batch", "v1", "jobs", "Job")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")

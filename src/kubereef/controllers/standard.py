@@ -1,6 +1,6 @@
 """The controllers that a cluster runs."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from kubereef.controllers.deployments import DeploymentController
@@ -58,3 +58,9 @@ class Host(Protocol):
 def runner_for(cluster: Host, factories: Iterable[Factory] = CONTROLLERS) -> Runner:
     """Return the controllers of a cluster, ready to be started; as a context they run while it is open."""
     return Runner(cluster.server, factories, root_ca=cluster.authority.decode())
+
+
+def standard_parts(*, with_storage: bool) -> Sequence[Callable[[Host], Runner]]:
+    """Return what runs along with a server; storage of the machine only where there is a node to use it."""
+    factories = (*CONTROLLERS, *LOCAL) if with_storage else CONTROLLERS
+    return (lambda cluster: runner_for(cluster, factories),)

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from eagleray.cli.inprocess import transport_to
+from eagleray.local.inprocess import transport_to
 from eagleray.kube.transport import Answer, AnswerLost, NotSent, Stream
 
 __all__ = ["FaultyTransport", "aiter_of", "status", "transport_to"]

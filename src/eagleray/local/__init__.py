@@ -1,0 +1,1 @@
+"""A Kubernetes with Ray's operator on this machine: started, kept, and told what to run."""
