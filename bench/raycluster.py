@@ -18,9 +18,9 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Self, TypeVar
 
 from bench.figures import Figure
-from eagleray.local.inprocess import transport_to
 from eagleray.kube.requests import Request
 from eagleray.kube.transport import Answer, Stream
+from eagleray.local.inprocess import transport_to
 from eagleray.operator.assembly import Operator
 from eagleray.rayapi.crd import crd
 from eagleray.rayapi.kinds import KINDS

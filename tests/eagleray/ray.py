@@ -14,6 +14,7 @@ import json
 import re
 from datetime import datetime
 
+from eagleray.kube.transport import Answer
 from kubereef.controllers.following import follow
 from kubewire import errors
 from kubewire.times import format_time
@@ -27,6 +28,9 @@ _SESSION_TIME = re.compile(r"session_([0-9_-]{26})")
 
 class RayOnPods:
     """Follows the world's Pods and lets Ray live in them. Jobs last and end as told, unless a test sets their status.
+
+    A head takes requests for Serve at the address of its Pod. An application runs `deploys` seconds after it was put,
+    or ends as `application_faults` says, as (status, message) by name.
 
     `submitter_faults` are taken one by one by starting submitters: "dies before", "dies after" (the submission). A
     cluster that asks for a `token` has heads that do. With `held`, submitters do not end though they are done; with
@@ -43,6 +47,8 @@ class RayOnPods:
         health_delay=0.0,
         submitter_faults=(),
         token="",
+        deploys=2.0,
+        application_faults=None,
     ):
         self.world = world
         self.dashboards = world.dashboards
@@ -51,13 +57,18 @@ class RayOnPods:
         self.keeps_jobs = keeps_jobs
         self.health_delay = health_delay
         self.token = token
+        self.deploys = deploys
+        self.application_faults = application_faults or {}
+        self.takes_traffic = True  # the Serve proxies of heads that start from now on
         self.submitter_faults = list(submitter_faults)
         self.held = False
         self.let_go = False
         self.exit_with = 0
         self.exit_codes = []
         self._heads = {}  # Pod uid and restart count of the head that answers at a host
+        self._proxies = {}  # where the Serve proxy of that head answers
         self._jobs = {}  # what heads with external storage keep, by host
+        self._applications = {}  # likewise
         self._sessions = {}  # likewise
         self._submitters = {}
         self._following = None
@@ -120,9 +131,15 @@ class RayOnPods:
                 ends=self.ends,
                 session=self._session_at(host),
                 token=self.token,
+                deploys=self.deploys,
             )
+            head.application_faults = self.application_faults
+            head.takes_traffic = self.takes_traffic
             if self.keeps_jobs:
                 head.jobs = self._jobs.setdefault(host, head.jobs)
+                head.applications = self._applications.setdefault(host, head.applications)
+            self._proxies[host] = proxy_of(pod)
+            self.dashboards.proxies[proxy_of(pod)] = ServeProxy(head)
 
     def _session_at(self, host):
         """Return the session of a head that starts; one with external storage goes on with that of its predecessor."""
@@ -142,6 +159,7 @@ class RayOnPods:
         if self._heads.get(host, ("",))[0] == uid:
             del self._heads[host]
             self.dashboards.kill(host)
+            del self.dashboards.proxies[self._proxies.pop(host)]
 
     # --- submitters
 
@@ -245,6 +263,24 @@ class RayOnPods:
         if len(status["containerStatuses"]) == 1:
             status["phase"] = "Succeeded" if code == 0 else "Failed"
         await self.world.api.patch(f"{url}/status", {"status": status})
+
+
+class ServeProxy:
+    """The Serve proxy of a head, which is there as long as Serve has something to run. It asks for no token."""
+
+    def __init__(self, head):
+        self._head = head
+
+    def handle(self, method, path, headers, body):
+        is_healthy = self._head.takes_traffic and self._head.applications and path == "/-/healthz"
+        return Answer(200, b"success") if is_healthy else Answer(503, b"DRAINING")
+
+
+def proxy_of(pod):
+    """Return where the Serve proxy of a head answers."""
+    ports = pod["spec"]["containers"][0].get("ports") or ()
+    port = next((one["containerPort"] for one in ports if one.get("name") == "serve"), 8000)
+    return f"{pod['status']['podIP']}:{port}"
 
 
 def host_of(cluster, namespace="default"):

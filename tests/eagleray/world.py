@@ -28,6 +28,7 @@ from kubereef.store.records import Key
 from kubewire import errors
 from kubewire.sources import SeededEntropy
 from tests.eagleray.dashboard.scripted import ScriptedDashboards
+from tests.eagleray.gateways import GATEWAY_KINDS, gateway_crd
 from tests.eagleray.kube.local import FaultyTransport, status, transport_to
 
 NAMESPACE = "default"
@@ -53,6 +54,9 @@ PATHS = {
     "RayJob": "/apis/ray.io/v1/namespaces/{}/rayjobs",
     "RayService": "/apis/ray.io/v1/namespaces/{}/rayservices",
     "RayCronJob": "/apis/ray.io/v1/namespaces/{}/raycronjobs",
+    "EndpointSlice": "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices",
+    "Gateway": "/apis/gateway.networking.k8s.io/v1/namespaces/{}/gateways",
+    "HTTPRoute": "/apis/gateway.networking.k8s.io/v1/namespaces/{}/httproutes",
 }
 
 
@@ -61,6 +65,8 @@ _stored_crds: dict[str, Any] = {}
 
 @cache
 def _crd(name):
+    if name in GATEWAY_KINDS:
+        return gateway_crd(name)
     (kind,) = (kind for kind in KINDS if kind.name == name)
     definition = crd(kind)
     # One version is enough, and takes the server half as long to check.
@@ -97,6 +103,20 @@ def rayjob(name="j", *, namespace=NAMESPACE, metadata=None, cluster=None, **spec
         "kind": "RayJob",
         "metadata": {"name": name, "namespace": namespace, **(metadata or {})},
         "spec": {"entrypoint": "python job.py", **described, **copy.deepcopy(spec)},
+    }
+
+
+SERVE_CONFIG = "applications:\n- name: app\n  import_path: app.graph\n  route_prefix: /\n"
+
+
+def rayservice(name="s", *, namespace=NAMESPACE, metadata=None, cluster=None, **spec):
+    """Return a RayService as a user writes it; `cluster` are arguments of `raycluster` for what it makes."""
+    described = raycluster(**{"workers": [{"minReplicas": 1}], **(cluster or {})})["spec"]
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayService",
+        "metadata": {"name": name, "namespace": namespace, **(metadata or {})},
+        "spec": {"rayClusterConfig": described, "serveConfigV2": SERVE_CONFIG, **copy.deepcopy(spec)},
     }
 
 

@@ -205,9 +205,9 @@ def test_a_dry_run_prints_its_plan_and_changes_nothing(kubectl, start):
     ("flag", "sentence"),
     [
         pytest.param("--metrics-adr=:1", "metrics-adr", id="an unknown flag"),
-        pytest.param("--batch-scheduler=volcano", "volcano comes later", id="a scheduler that comes later"),
+        pytest.param("--batch-scheduler=foo", "scheduler-plugins", id="a scheduler that nobody knows"),
         pytest.param(
-            "--feature-gates=KubernetesWAS=true", "KubernetesWAS comes later", id="a gate that comes later"
+            "--feature-gates=RayClusterMTLS=true", "RayClusterMTLS comes later", id="a gate that comes later"
         ),
         pytest.param("--kubeconfig=/nowhere", "/nowhere", id="a kubeconfig that does not exist"),
     ],

@@ -34,7 +34,8 @@ async def nothing(world, namespace):
 class Scenario(NamedTuple):
     """What happens to objects of a namespace, and how to see cheaply that it is probably over.
 
-    `operator_first` is whether the operator runs before the change, or starts with it.
+    `operator_first` is whether the operator runs before the change, or starts with it. The `kinds` are those that the
+    scenario creates; of the objects of `also` kinds, which come and go with them, the end is compared, too.
     """
 
     name: str
@@ -44,6 +45,8 @@ class Scenario(NamedTuple):
     scripts: Sequence[Script] = ()
     kinds: Sequence[str] = ("RayCluster",)
     operator_first: bool = True
+    flags: Sequence[str] = ()
+    also: Sequence[str] = ()
 
 
 class End(NamedTuple):
@@ -115,7 +118,8 @@ class Laboratory:
         namespace = f"run-{next(self._numbers):04d}"
         await world.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
         wire = Wire(world.simulated.server)
-        process = Process(world, wire, (f"--watch-namespace={namespace}",), seed=namespace)
+        flags = (f"--watch-namespace={namespace}", *scenario.flags)
+        process = Process(world, wire, flags, seed=namespace)
         await process.start()
         restarting = asyncio.create_task(process.restart_when_killed(), name="restarting")
         try:
@@ -165,7 +169,7 @@ class Laboratory:
 
     @property
     def _kinds(self):
-        return tuple(dict.fromkeys((*KINDS, *self.scenario.kinds)))
+        return tuple(dict.fromkeys((*KINDS, *self.scenario.kinds, *self.scenario.also)))
 
 
 async def _has_fired(wire):

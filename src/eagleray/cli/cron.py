@@ -3,6 +3,8 @@
 import sys
 from typing import TYPE_CHECKING
 
+from eagleray.cli.arguments import Actions
+
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Awaitable, Callable, Iterable
@@ -21,19 +23,7 @@ _RUNS = 10
 
 def configure(parser: "argparse.ArgumentParser") -> None:
     """Declare the arguments of the command."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-
-    def action(name: str, summary: str) -> "argparse.ArgumentParser":
-        one = actions.add_parser(
-            name, help=summary, description=summary, formatter_class=parser.formatter_class
-        )
-        one.add_argument("-n", "--namespace", default="", help="a namespace; by default the context's")
-        one.add_argument("--kubeconfig", default="", help="a kubeconfig; by default as kubectl finds it")
-        one.add_argument(
-            "--context", default="", help="a context of the kubeconfig; by default the current one"
-        )
-        return one
-
+    action = Actions(parser).add
     listing = action("list", "show the RayCronJobs with their last and next runs")
     listing.add_argument("-A", "--all-namespaces", action="store_true", help="those of all namespaces")
     coming = action("next", "show the coming runs, and where the clock is set between them")

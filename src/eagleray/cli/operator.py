@@ -36,13 +36,6 @@ def main(arguments: Sequence[str]) -> int:
 
 def _nothing_behind(options: Options) -> str:
     """Return what was asked for and is not there yet, in a sentence: to go on without it would only look as if."""
-    if options.batch_scheduler:
-        return (
-            f"--batch-scheduler: {options.batch_scheduler} comes later and has nothing behind it yet;"
-            " leave it out to have Pods scheduled by Kubernetes itself"
-        )
-    if options.gates.enabled("KubernetesWAS"):
-        return "--feature-gates: KubernetesWAS comes later and has nothing behind it yet; leave it out"
     if options.environment.webhooks:
         return "ENABLE_WEBHOOKS: webhooks come later and have nothing behind them yet; leave it out"
     return ""

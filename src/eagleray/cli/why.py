@@ -3,6 +3,8 @@
 import sys
 from typing import TYPE_CHECKING
 
+from eagleray.cli.arguments import add_place
+
 if TYPE_CHECKING:
     import argparse
 
@@ -19,11 +21,7 @@ EXIT_USAGE = 2
 def configure(parser: "argparse.ArgumentParser") -> None:
     """Declare the arguments of the command."""
     parser.add_argument("object", metavar="KIND/NAME", help="what to ask about, such as raycluster/hello")
-    parser.add_argument("-n", "--namespace", default="", help="its namespace; by default the context's")
-    parser.add_argument("--kubeconfig", default="", help="a kubeconfig; by default as kubectl finds it")
-    parser.add_argument(
-        "--context", default="", help="a context of the kubeconfig; by default the current one"
-    )
+    add_place(parser, "its namespace")
 
 
 def run(arguments: "argparse.Namespace") -> int:

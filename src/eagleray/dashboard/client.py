@@ -49,6 +49,8 @@ class Patience(NamedTuple):
     write: float = 15.0
     # Logs are as long as they are.
     logs: float = 60.0
+    # A package has up to 100 MiB, and some lines are slow.
+    package: float = 600.0
 
 
 DIRECT: Final = Patience()
@@ -143,6 +145,20 @@ class Dashboard:
             except TimeoutError:
                 raise self._too_late(request, self._patience.read, is_sent=False) from None
             yield _told(texts, request)
+
+    # --- packages of files
+
+    async def has_package(self, name: str) -> bool:
+        """Return whether Ray has a package of this name."""
+        try:
+            await self._ask(requests.package(name), _ignored)
+        except NotThere:
+            return False
+        return True
+
+    async def put_package(self, name: str, data: bytes) -> None:
+        """Hand a package over, which jobs then name as `gcs://<name>`."""
+        await self._ask(requests.put_package(name, data), _ignored, seconds=self._patience.package)
 
     # --- Serve
 

@@ -32,7 +32,7 @@ class Unreachable(DashboardError):
 
 
 class NotThere(DashboardError):
-    """Ray says that it has no such job."""
+    """Ray says that it has no such job, or no such package."""
 
 
 class Unauthorised(DashboardError):

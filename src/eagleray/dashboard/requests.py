@@ -11,6 +11,7 @@ from eagleray.kube.requests import Request
 
 JOBS: Final = "/api/jobs/"
 SERVE: Final = "/api/serve/applications/"
+PACKAGES: Final = "/api/packages/gcs/"
 
 _ACCEPT: Final = ("accept", "application/json")
 _CONTENT: Final = ("content-type", "application/json")
@@ -77,6 +78,18 @@ def stop(job_id: str) -> Request:
 def delete(job_id: str) -> Request:
     """Ask to forget a job that has ended."""
     return _write("DELETE", _job(job_id), "delete")
+
+
+def package(name: str) -> Request:
+    """Ask whether Ray has a package of files; one that it has is kept for some minutes more."""
+    return _read(f"{PACKAGES}{quote(name, safe='')}")
+
+
+def put_package(name: str, data: bytes) -> Request:
+    """Hand over a package. Its name stands for its content, so that a second one changes nothing."""
+    content = ("content-type", "application/octet-stream")
+    path = f"{PACKAGES}{quote(name, safe='')}"
+    return Request("PUT", path, headers=(_ACCEPT, content), body=data, repeatable="name", verb="update")
 
 
 def serve_details() -> Request:

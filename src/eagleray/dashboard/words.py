@@ -37,6 +37,8 @@ _LONGEST_WORD: Final = 256
 # No status can hold more, and no cluster runs as many.
 _MOST_APPLICATIONS: Final = 1_000
 _MOST_DEPLOYMENTS: Final = 1_000
+# No RayService can hold a longer configuration.
+_LONGEST_CONFIGURATION: Final = 1_572_864
 _LAST_MILLISECOND: Final = 253_402_300_799_999  # the end of the year 9999
 
 
@@ -94,6 +96,8 @@ class ServeDetails(msgspec.Struct, frozen=True):
 
     applications: tuple[Application, ...] = ()
     target_capacity: float | None = None
+    # What the applications were deployed from, as JSON that Serve takes again; empty if any of them does not say.
+    configuration: bytes = b""
 
     @property
     def is_ready(self) -> bool:
@@ -150,6 +154,7 @@ class _Application(msgspec.Struct):
     status: _Word
     message: str | None = None
     deployments: dict[str, _Deployment] | None = None
+    deployed_app_config: msgspec.Raw = msgspec.Raw()
 
 
 class _Serve(msgspec.Struct):
@@ -224,6 +229,7 @@ def read_serve(body: bytes) -> ServeDetails:
             _application(name or DEFAULT_APPLICATION, found) for name, found in sorted(applications.items())
         ),
         None if details.target_capacity is None else float(details.target_capacity),
+        _configuration([found for _, found in sorted(applications.items())]),
     )
 
 
@@ -262,6 +268,15 @@ def _application(name: str, found: _Application) -> Application:
             for of, state in sorted(deployments.items())
         ),
     )
+
+
+def _configuration(applications: list[_Application]) -> bytes:
+    """Return the configuration that applications say they were deployed from; nothing if one of them does not."""
+    parts = [bytes(found.deployed_app_config) for found in applications]
+    if not parts or not all(part.startswith(b"{") for part in parts):
+        return b""
+    whole = b'{"applications":[' + b",".join(parts) + b"]}"
+    return whole if len(whole) <= _LONGEST_CONFIGURATION else b""
 
 
 def _word(text: str | None) -> str:

@@ -72,6 +72,12 @@ def _step(text: str) -> str:
     return quote(text, safe="")
 
 
+# Of batch schedulers: scheduler-plugins' and Volcano's, and those of Kubernetes itself.
+COSCHEDULING_POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+VOLCANO_POD_GROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+GANG_POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup")
+GANG_WORKLOADS = Resource("scheduling.k8s.io", "v1alpha2", "workloads", "Workload")
+
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 CRDS = Resource(
     "apiextensions.k8s.io",

@@ -3,16 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from eagleray.kube.resources import Resource
+from eagleray.kube.resources import GATEWAYS, HTTP_ROUTES, Resource
 from eagleray.manifests.rayservice import RayService, cluster_serve_name, owner_of
 
 Object = dict[str, Any]
 
-GROUP: Final = "gateway.networking.k8s.io"
-GATEWAYS: Final = Resource(GROUP, "v1", "gateways", "Gateway")
-HTTP_ROUTES: Final = Resource(GROUP, "v1", "httproutes", "HTTPRoute")
-
-_DEFAULT_PARENT: Final = {"group": GROUP, "kind": "Gateway"}
+_DEFAULT_PARENT: Final = {"group": GATEWAYS.group, "kind": GATEWAYS.kind}
 _DEFAULT_MATCH: Final = {"path": {"type": "PathPrefix", "value": "/"}}
 
 

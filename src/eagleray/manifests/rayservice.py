@@ -69,7 +69,18 @@ class ServiceSide:
 class RayService(Stored):
     """A RayService as stored, with names for the questions that are asked about it. Nothing here changes it."""
 
-    __slots__ = ()
+    __slots__ = ("_config_hash",)
+
+    def __init__(self, obj: Object) -> None:
+        super().__init__(obj)
+        self._config_hash = ""
+
+    @property
+    def config_hash(self) -> str:
+        """The hash of the spec that the service's cluster is to have; asked for often, and computed once."""
+        if not self._config_hash:
+            self._config_hash = service_hash(self.cluster_config)
+        return self._config_hash
 
     @property
     def cluster_config(self) -> Object:

@@ -39,7 +39,7 @@ class Expected(NamedTuple):
 
 def submitter_job(job: RayJob, cluster: Cluster, expected: Expected, settings: Settings) -> Object:
     """Return the Job that submits an attempt and follows its log."""
-    template = copy.deepcopy(job.spec.get("submitterPodTemplate")) or _default_template(cluster)
+    template = submitter_template(job, cluster)
     pod = template.setdefault("spec", {})
     address = _with_scheme(job.dashboard_url)
     command = _command(job, address, f"{address}/api/gcs_healthz", check=_check(address, expected))
@@ -82,8 +82,11 @@ def sidecar_submitter(job: RayJob, cluster: Cluster, settings: Settings) -> Obje
     return container
 
 
-def _default_template(cluster: Cluster) -> Object:
-    return {"spec": {"containers": [_default_container(cluster)], "restartPolicy": "Never"}}
+def submitter_template(job: RayJob, cluster: Cluster) -> Object:
+    """Return the Pod of a submitter as it is described: by the user, for one in a Pod of its own, or by default."""
+    given: Object | None = job.spec.get("submitterPodTemplate") if job.mode != SIDECAR else None
+    default = {"spec": {"containers": [_default_container(cluster)], "restartPolicy": "Never"}}
+    return copy.deepcopy(given) or default
 
 
 def _default_container(cluster: Cluster) -> Object:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
@@ -15,13 +15,15 @@ from eagleray.dashboard.http import HttpCarrier
 from eagleray.dashboard.orders import Owner
 from eagleray.dashboard.poller import Limits, Poller
 from eagleray.dashboard.tokens import SecretTokens
+from eagleray.kube.cache import Change
 from eagleray.kube.client import Client
 from eagleray.kube.http import HttpTransport
 from eagleray.kube.informers import Informers
 from eagleray.kube.requests import Request
-from eagleray.kube.resources import Key, Object
+from eagleray.kube.resources import GATEWAYS, HTTP_ROUTES, Key, Object, Resource
 from eagleray.kube.transport import Transport
 from eagleray.kube.writer import Writer
+from eagleray.manifests.rayservice import INCREMENTAL_GATE
 from eagleray.manifests.settings import settings_of
 from eagleray.operator.adapters import ClusterEvents, ClusterLeases, PrintedEvents, RequestCounts
 from eagleray.operator.fence import Fenced
@@ -36,6 +38,10 @@ from eagleray.rayjob import controller as rayjob
 from eagleray.rayjob.caches import Caches as JobCaches
 from eagleray.rayjob.look import Config as JobConfig
 from eagleray.rayjob.metrics import JobMetrics
+from eagleray.rayservice import controller as rayservice
+from eagleray.rayservice.caches import Caches as ServiceCaches
+from eagleray.rayservice.look import Config as ServiceConfig
+from eagleray.rayservice.metrics import ServiceMetrics
 from eagleray.runtime.controller import Controller
 from eagleray.runtime.events import Recorder
 from eagleray.runtime.leases import Election, identity, lease_namespace
@@ -45,6 +51,9 @@ from eagleray.runtime.options import Options
 from eagleray.runtime.outcomes import Outcome
 from eagleray.runtime.queue import WorkQueue
 from eagleray.runtime.series import ClientMetrics, ControllerMetrics, LeaderMetrics, collect_process
+from eagleray.schedulers.choosing import SchedulerError, choose, needs
+from eagleray.schedulers.interface import Scheduler
+from eagleray.schedulers.made import Made
 from kubewire import errors
 from kubewire.sources import Clock, Entropy
 
@@ -76,6 +85,8 @@ class _Found(NamedTuple):
     groups: frozenset[str]
     kinds: frozenset[str]
     too_old: str
+    has_gateways: bool
+    scheduling: frozenset[Resource]  # of what a batch scheduler needs
 
 
 class _ServerVersion(msgspec.Struct):
@@ -156,7 +167,12 @@ class Operator:
         if found.too_old:
             log.error("%s", found.too_old)
             return EXIT_FAILURE
-        self.manager = self._assembled(found.groups, found.kinds)
+        try:
+            scheduler = choose(self._options, found.scheduling, self.informers)
+        except SchedulerError as missing:
+            log.error("%s", missing)
+            return EXIT_FAILURE
+        self.manager = self._assembled(found, scheduler)
         try:
             return await self.manager.run(stop)
         finally:
@@ -167,7 +183,14 @@ class Operator:
         deadline = self._clock.monotonic() + FILL_SECONDS
         while not stop.is_set():
             try:
-                return _Found(await self._api_groups(), await self._ray_kinds(), await self._too_old())
+                groups = await self._api_groups()
+                return _Found(
+                    groups,
+                    await self._ray_kinds(),
+                    await self._too_old(),
+                    await self._has_gateways(groups),
+                    await self._served(needs(self._options)),
+                )
             except (errors.ApiError, OSError) as refusal:
                 log.error("The API server does not say what it serves: %s", refusal)
             if self._clock.monotonic() >= deadline:
@@ -182,8 +205,9 @@ class Operator:
         await self._carrier.close()
         await self.client.close()
 
-    def _assembled(self, groups: frozenset[str], kinds: frozenset[str]) -> Manager:
+    def _assembled(self, found: _Found, scheduler: Scheduler) -> Manager:
         options = self._options
+        groups, kinds = found.groups, found.kinds
         collect_process(self.registry, self._clock.now().timestamp())
         metrics = ControllerMetrics(self.registry)
         writer = Writer(self.client, self.informers)
@@ -193,12 +217,17 @@ class Operator:
             routes=routes,
             claims=options.gates.enabled("GCSFaultToleranceEmbeddedStorage"),
         )
-        built = [self._ray_clusters(metrics, writer, clusters, routes=routes)]
+        built = [self._ray_clusters(metrics, writer, clusters, scheduler, routes=routes)]
         if "RayJob" in kinds and not options.dry_run:
             jobs = JobCaches(self.informers, clusters)
-            built.append(self._ray_jobs(metrics, writer, jobs))
+            built.append(self._ray_jobs(metrics, writer, jobs, scheduler))
             if "RayCronJob" in kinds and options.gates.enabled("RayCronJob"):
                 built.append(self._ray_cron_jobs(metrics, writer, jobs))
+        if "RayService" in kinds and not options.dry_run:
+            services = ServiceCaches(self.informers, clusters, gateways=found.has_gateways)
+            built.append(self._ray_services(metrics, writer, services))
+        for made in scheduler.watches():
+            made.listen(self._scheduling_changed)
         controllers = [controller for controller, _ in built]
         recorders = [recorder for _, recorder in built]
         return Manager(
@@ -212,11 +241,18 @@ class Operator:
         )
 
     def _ray_clusters(
-        self, metrics: ControllerMetrics, writer: Writer, caches: ClusterCaches, *, routes: bool
+        self,
+        metrics: ControllerMetrics,
+        writer: Writer,
+        caches: ClusterCaches,
+        scheduler: Scheduler,
+        *,
+        routes: bool,
     ) -> tuple[Controller, Recorder]:
         options = self._options
         config = ClusterConfig(
             settings=settings_of(options),
+            scheduler=scheduler,
             redis_cleanup=options.environment.redis_cleanup,
             random_pod_delete=options.environment.random_pod_delete,
             routes=routes,
@@ -239,11 +275,12 @@ class Operator:
         return controller, recorder
 
     def _ray_jobs(
-        self, metrics: ControllerMetrics, writer: Writer, caches: JobCaches
+        self, metrics: ControllerMetrics, writer: Writer, caches: JobCaches, scheduler: Scheduler
     ) -> tuple[Controller, Recorder]:
         options = self._options
         config = JobConfig(
             settings=settings_of(options),
+            scheduler=scheduler,
             transition_grace_seconds=options.environment.rayjob_transition_grace_seconds,
             status_check_seconds=options.environment.rayjob_status_check_seconds,
             delete_rayjob=options.delete_rayjob,
@@ -274,6 +311,25 @@ class Operator:
         caches.wake_by(_waking(controller))
         return controller, recorder
 
+    def _ray_services(
+        self, metrics: ControllerMetrics, writer: Writer, caches: ServiceCaches
+    ) -> tuple[Controller, Recorder]:
+        options = self._options
+        config = ServiceConfig(
+            settings=settings_of(options),
+            zero_downtime=options.environment.zero_downtime,
+            has_gateways=caches.gateways is not None,
+        )
+        recorder = self._recorder(rayservice.NAME)
+        services = rayservice.RayServices(
+            caches, self._poller, writer, recorder, config, clock=self._clock, entropy=self._entropy
+        )
+        if options.enable_metrics:
+            ServiceMetrics(self.registry, caches.rayservices)
+        controller = self._controller(rayservice.NAME, "RayService", services, recorder, metrics)
+        caches.wake_by(_waking(controller))
+        return controller, recorder
+
     def _controller(
         self, name: str, kind: str, reconciler: "_Reconciler", recorder: Recorder, metrics: ControllerMetrics
     ) -> Controller:
@@ -298,6 +354,16 @@ class Operator:
         """Have the object looked at that some news from Ray is about."""
         self._queues[owner.kind].add(owner.key)
 
+    def _scheduling_changed(self, change: Change[Made]) -> None:
+        """Have the objects looked at for which a scheduler's object was made; what we wrote ourselves is no news."""
+        made = change.new or change.old
+        if made is None or change.old == change.new or (change.cause == "write" and change.new is not None):
+            return
+        for owner in made.metadata.owner_references:
+            if owner.kind in self._queues:
+                key = Key(change.key.namespace, owner.name)
+                self._queues[owner.kind].add(key, recheck=change.cause == "list")
+
     def _recorder(self, name: str) -> Recorder:
         dry = self._options.dry_run
         writer = PrintedEvents(self._printed) if dry else ClusterEvents(self.client)
@@ -318,6 +384,26 @@ class Operator:
         answer = await self.client.send(Request("GET", "/apis", repeatable="read"))
         return frozenset(group.name for group in msgspec.json.decode(answer.body, type=_Groups).groups)
 
+    async def _served(self, wanted: Sequence[Resource]) -> frozenset[Resource]:
+        """Return which of these the server serves."""
+        kinds: dict[str, set[str]] = {}
+        for version in dict.fromkeys(one.api_version for one in wanted):
+            try:
+                answer = await self.client.send(Request("GET", f"/apis/{version}", repeatable="read"))
+            except errors.NotFound:
+                kinds[version] = set()
+            else:
+                found = msgspec.json.decode(answer.body, type=_Resources).resources
+                kinds[version] = {one.kind for one in found}
+        return frozenset(one for one in wanted if one.kind in kinds[one.api_version])
+
+    async def _has_gateways(self, groups: frozenset[str]) -> bool:
+        """Return whether traffic can be shared out here; without the gate nobody wants to."""
+        if GATEWAYS.group not in groups or not self._options.gates.enabled(INCREMENTAL_GATE):
+            return False
+        wanted = (GATEWAYS, HTTP_ROUTES)
+        return (await self._served(wanted)).issuperset(wanted)
+
     async def _too_old(self) -> str:
         """Return why the server is too old for what was asked for; empty if it is not."""
         if not self._options.gates.enabled(_RESTARTS_GATE):
@@ -337,7 +423,7 @@ class Operator:
         """Return the kinds of ours that the server knows; a missing one is told, and its controller left out."""
         answer = await self.client.send(Request("GET", "/apis/ray.io/v1", repeatable="read"))
         found = frozenset(one.kind for one in msgspec.json.decode(answer.body, type=_Resources).resources)
-        wanted = ["RayCluster", "RayJob"]
+        wanted = ["RayCluster", "RayJob", "RayService"]
         if self._options.gates.enabled("RayCronJob"):
             wanted.append("RayCronJob")
         for kind in wanted:

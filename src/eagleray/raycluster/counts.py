@@ -4,33 +4,13 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from eagleray.manifests.cluster import Cluster
+from eagleray.manifests.sizes import MAX_INT32, desired_pods, hosts_of, least_replicas, most_replicas
 from eagleray.manifests.startparams import is_gpu
 from kubewire.quantity import ZERO, Quantity, QuantityError
 
 Object = dict[str, Any]
 
-MAX_INT32 = 2**31 - 1
 _TPU = "google.com/tpu"
-
-
-def replicas_of(group: Object) -> int:
-    """Return how many replicas a group should have: what it asks for, within its bounds; none while suspended."""
-    if group.get("suspend"):
-        return 0
-    low, high = group.get("minReplicas") or 0, _upper(group)
-    wanted = group.get("replicas")
-    return low if wanted is None else max(low, min(wanted, high))
-
-
-def hosts_of(group: Object) -> int:
-    """Return how many Pods make one replica."""
-    hosts = group.get("numOfHosts")
-    return 1 if hosts is None else int(hosts)
-
-
-def desired_pods(group: Object) -> int:
-    """Return how many Pods a group should have."""
-    return replicas_of(group) * hosts_of(group)
 
 
 class WorkerCounts(NamedTuple):
@@ -44,14 +24,9 @@ class WorkerCounts(NamedTuple):
 def worker_counts(cluster: Cluster) -> WorkerCounts:
     active = [group for group in cluster.workers if not group.get("suspend")]
     desired = sum(desired_pods(group) for group in active)
-    least = sum((group.get("minReplicas") or 0) * hosts_of(group) for group in active)
-    most = sum(_upper(group) * hosts_of(group) for group in active)
+    least = sum(least_replicas(group) * hosts_of(group) for group in active)
+    most = sum(most_replicas(group) * hosts_of(group) for group in active)
     return WorkerCounts(desired, least, min(most, MAX_INT32))
-
-
-def _upper(group: Object) -> int:
-    high = group.get("maxReplicas")
-    return MAX_INT32 if high is None else int(high)
 
 
 class Demand(NamedTuple):

@@ -10,7 +10,7 @@ from eagleray.manifests.cluster import Cluster
 from eagleray.manifests.hashing import recreate_hash
 from eagleray.manifests.pods import head_pod, worker_pod
 from eagleray.manifests.settings import Settings
-from eagleray.raycluster.counts import hosts_of
+from eagleray.manifests.sizes import hosts_of
 from eagleray.raycluster.podplan import HASH_ANNOTATION, VERSION_ANNOTATION, Deletion, NewWorker, PodPlan
 from eagleray.raycluster.views import PodView
 from eagleray.runtime.actions import Action, Create, Delete, DeleteAll, Patch, Refuse, Said, Say, Stage
@@ -55,7 +55,8 @@ class PodActions:
             return
         heads = tuple(self._deletion(one) for one in plan.delete if one.pod.is_head)
         workers = tuple(self._deletions(plan))
-        yield Stage("scheduler", tuple(self._scheduler.submit(self._cluster.obj)))
+        if not self._cluster.spec.get("suspend"):  # room is asked for only when Pods are to come
+            yield from self._scheduler.submit(self._cluster)
         yield Stage("head-pod", (*heads, *self._new_head(plan)))
         yield Stage("delete-workers", workers)
         yield Stage("worker-pods", tuple(self._new_workers(plan)))
@@ -143,7 +144,7 @@ class PodActions:
         if not plan.create_head:
             return
         pod = head_pod(self._cluster, self._suffix(), self._settings)
-        self._scheduler.decorate(self._cluster.obj, naming.HEAD_GROUP, pod)
+        self._scheduler.mark_pod(self._cluster, naming.HEAD_GROUP, pod)
         place = f"{self._cluster.namespace}/{pod['metadata']['name']}"
         said = Said(
             Say("CreatedHeadPod", "Create", f"Created head Pod {place}"),
@@ -166,7 +167,7 @@ class PodActions:
             replicas[number] = name
             place = place._replace(replica_name=name)
         pod = worker_pod(self._cluster, group, self._suffix(), place, self._settings)
-        self._scheduler.decorate(self._cluster.obj, new.group, pod)
+        self._scheduler.mark_pod(self._cluster, new.group, pod)
         name = f"{self._cluster.namespace}/{pod['metadata']['name']}"
         said = Said(
             Say("CreatedWorkerPod", "Create", f"Created worker Pod {name}"),

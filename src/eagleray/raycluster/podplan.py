@@ -8,7 +8,7 @@ from eagleray.manifests.cluster import Cluster
 from eagleray.manifests.hashing import is_current
 from eagleray.manifests.pods import Place
 from eagleray.manifests.rayjob import KEEP_LOST_HEAD, MODE_LABEL, SIDECAR
-from eagleray.raycluster.counts import desired_pods, hosts_of
+from eagleray.manifests.sizes import desired_pods, hosts_of
 from eagleray.raycluster.views import PodView
 
 Object = dict[str, Any]

@@ -35,16 +35,19 @@ class Caches:
         self.submitters = shared.jobs
         # Which jobs use a cluster that a user chose: the cluster itself does not say.
         self._selecting: dict[Key, dict[Key, None]] = {}
+        # Which job a cluster was made for: its Pods do not say, and may outlive it.
+        self._attempts: dict[Key, Key] = {}
         self.jobs.listen(self._note_selection)
+        self.jobs.listen(self._note_attempt)
 
     def submitter_of(self, job: RayJob) -> JobView | None:
         """Return the Job that submits for a RayJob, if it is the RayJob's own."""
         found = self.submitters.get((job.namespace, job.name))
         return found if found is not None and found.metadata.controller == job.uid else None
 
-    def heads_of(self, job: RayJob) -> list[PodView]:
-        pods = self.pods.labelled(job.namespace, naming.CLUSTER_LABEL, job.cluster_name)
-        return [pod for pod in pods if pod.is_head]
+    def pods_of(self, job: RayJob) -> list[PodView]:
+        """Return the heads and workers of the attempt's cluster."""
+        return self.pods.labelled(job.namespace, naming.CLUSTER_LABEL, job.cluster_name)
 
     def wake_by(self, wake: Wake) -> None:
         """Have a function called with the RayJob that a change is about, and whether it is only a start-up recheck."""
@@ -80,6 +83,19 @@ class Caches:
         self.services.listen(child_changed)
         self.submitters.listen(child_changed)
         self.pods.listen(self._head_changed(wake))
+        self.pods.listen(self._pod_gone(wake))
+
+    def _pod_gone(self, wake: Wake) -> Callable[[Change[PodView]], None]:
+        """Wake the job of a Pod that is gone: a suspended one waits for the last."""
+
+        def changed(change: Change[PodView]) -> None:
+            if change.new is not None or change.old is None:
+                return
+            cluster = Key(change.key.namespace, change.old.metadata.labels.get(naming.CLUSTER_LABEL, ""))
+            if cluster in self._attempts:
+                wake(self._attempts[cluster], change.cause == "list")
+
+        return changed
 
     def _head_changed(self, wake: Wake) -> Callable[[Change[PodView]], None]:
         """Wake the job of a head whose submitter runs beside Ray."""
@@ -96,6 +112,17 @@ class Caches:
                 wake(Key(change.key.namespace, owner["name"]), change.cause == "list")
 
         return changed
+
+    def _note_attempt(self, change: Change[Object]) -> None:
+        for obj, is_there in ((change.old, False), (change.new, True)):
+            job = RayJob(obj) if obj is not None else None
+            if job is None or not job.cluster_name or job.has_selector:
+                continue
+            cluster = Key(job.namespace, job.cluster_name)
+            if is_there:
+                self._attempts[cluster] = change.key
+            else:
+                self._attempts.pop(cluster, None)
 
     def _note_selection(self, change: Change[Object]) -> None:
         for obj, is_there in ((change.old, False), (change.new, True)):

@@ -7,11 +7,15 @@ from eagleray.manifests.cluster import Cluster
 from eagleray.manifests.rayjob import K8S_JOB, SIDECAR, job_cluster, job_head_service
 from eagleray.manifests.submitter import NotSubmittable, sidecar_submitter
 from eagleray.raycluster.status import BLOCKED, PROVISIONED, condition_of
+from eagleray.raycluster.views import PodView
 from eagleray.rayjob.look import Cause, Decision, Look, ref_of
 from eagleray.runtime.actions import Action, Create, Delete, Patch, Refuse, Replace, Said, Say, Stage, Tell
 from kubewire.owners import controller_of
 
 Object = dict[str, Any]
+
+# So long after the end of its grace period a Pod is waited for; a node that is well tells of its end much sooner.
+POD_PATIENCE = 60.0
 
 
 def ensure_cluster(look: Look) -> Decision | None:
@@ -59,7 +63,7 @@ def _creation(look: Look, place: str) -> Action:
             return _refusal(str(why), place)
     wanted = job_cluster(job, submitter)
     if job.mode == K8S_JOB:
-        look.config.scheduler.decorate(job.obj, "", wanted)
+        look.config.scheduler.mark_cluster(job, wanted)
     done = Say("CreatedRayCluster", "Create", f"Created RayCluster {place}")
     return Create(RAY_CLUSTERS, wanted, Said(done, _failed_cluster(place)))
 
@@ -141,6 +145,14 @@ def hold_submitter(look: Look) -> tuple[Stage, ...]:
     if submitter is None or submitter.ending is not None or submitter.metadata.deletion_timestamp:
         return ()
     return (Stage("hold-submitter", (Patch(JOBS, submitter.metadata.ref, {"spec": {"suspend": True}}),)),)
+
+
+def pods_left(look: Look) -> list[PodView]:
+    """Return the Pods of the job's own cluster that still take room; one whose node tells nothing is given up."""
+    if look.job.has_selector:
+        return []
+    since = (look.seconds_since(pod.metadata.deletion_timestamp) for pod in look.pods)
+    return [pod for pod, late in zip(look.pods, since, strict=True) if late is None or late < POD_PATIENCE]
 
 
 def is_torn_down(look: Look) -> bool:

@@ -126,6 +126,7 @@ class RayJobs:
 
     def _look(self, job: RayJob, owner: Owner) -> Look:
         key = (job.namespace, job.cluster_name)
+        pods = self._caches.pods_of(job) if job.cluster_name else []
         look = Look(
             job,
             self._clock.now(),
@@ -134,7 +135,8 @@ class RayJobs:
             cluster=self._caches.clusters.get(key) if job.cluster_name else None,
             submitter=self._caches.submitter_of(job),
             service=self._caches.services.get((job.namespace, f"{job.name}-head-svc")),
-            heads=self._caches.heads_of(job) if job.cluster_name else (),
+            heads=[pod for pod in pods if pod.is_head],
+            pods=pods,
         )
         answers = self._asked(owner, tuple(questions(look)))
         info = next((found for asked, found in answers.items() if isinstance(asked, JobOf)), None)

@@ -44,6 +44,7 @@ class Look(NamedTuple):
     submitter: JobView | None = None
     service: Object | None = None
     heads: Sequence[PodView] = ()
+    pods: Sequence[PodView] = ()  # of the attempt's cluster, also when the cluster itself is gone
     children: Mapping[str, Child] = {}
     info: Observation | None = None  # what Ray says of the job
     session: Observation | None = None  # which head answers

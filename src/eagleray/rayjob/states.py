@@ -22,10 +22,11 @@ from eagleray.rayjob.clusters import (
     hold_submitter,
     is_ready,
     is_torn_down,
+    pods_left,
     why_not_ready,
 )
 from eagleray.rayjob.look import Cause, Decision, Look
-from eagleray.rayjob.scheduling import give_back
+from eagleray.rayjob.scheduling import give_back, reserve
 from eagleray.rayjob.timers import Timer
 from eagleray.runtime.actions import Patch, Stage
 from kubewire.times import format_time
@@ -39,6 +40,9 @@ _SUFFIX: Final = 5
 _SIDECAR_RESTARTS: Final = 2
 # A submitter has ended, and Ray is asked how the job is by now; so soon the answer is looked for.
 _ASK_AGAIN: Final = 0.5
+# So often it is seen whether Pods on a node that tells nothing have been waited for long enough.
+_LOOK_FOR_PODS: Final = 30.0
+_MOST_NAMES: Final = 3
 
 Check = Callable[[Look], Decision | None]
 
@@ -110,6 +114,14 @@ def _head_lost_early(look: Look) -> Decision | None:
         return None
     had_head = ((look.cluster.get("status") or {}).get("head") or {}).get("podName")
     return _failed("AppFailed", "Ray head pod not found.") if had_head else None
+
+
+def _submitter_ended_early(look: Look) -> Decision | None:
+    """A sidecar submitter that has ended keeps its head from being ready for good: the cluster is not waited for."""
+    cluster = look.ray_cluster
+    if look.job.mode != SIDECAR or cluster is None or look.finished_at is None:
+        return None
+    return Decision("Running", {"dashboardURL": submitting.found_address(look, cluster)})
 
 
 def _has_id(look: Look) -> Decision | None:
@@ -204,7 +216,8 @@ def _ray_message(look: Look) -> str:
 
 def _gone(to: str) -> Check:
     def check(look: Look) -> Decision | None:
-        if not is_torn_down(look):
+        # Whoever suspends a job gives its room to others, so the last Pod is waited for, too.
+        if not is_torn_down(look) or (look.job.is_suspended and pods_left(look)):
             return None
         return Decision(to, RESET, give_back(look))
 
@@ -257,9 +270,9 @@ def _begin(look: Look) -> Decision:
 
 def _initialize(look: Look) -> Decision:
     """Have a cluster, wait until it is ready, and hand the job over."""
-    hook = tuple(look.config.scheduler.submit(look.job.obj))
-    if hook:
-        return Decision(stages=(Stage("scheduler", hook),))
+    wanted = reserve(look)
+    if wanted is not None:
+        return wanted
     if look.job.mode == SIDECAR and not look.job.submission:
         return submitting.record(look)  # the submitter comes with the head: there is no later moment for it
     missing = ensure_cluster(look)
@@ -292,7 +305,7 @@ def _wait_for_id(look: Look) -> Decision:
 
 def _run(look: Look) -> Decision:
     """Keep the attempt's cluster and Service, have the job submitted, and note what Ray says of it."""
-    missing = ensure_cluster(look)
+    missing = reserve(look) or ensure_cluster(look)
     if missing is not None:
         return missing
     service = ensure_head_service(look)
@@ -368,7 +381,9 @@ def _tear_down(look: Look) -> Decision:
         )
         if is_there
     ]
-    return Decision(stages=stages, cause=Cause("WaitingForDeletion", f"still there: {', '.join(left)}"))
+    left += [f"Pod {pod.name}" for pod in pods_left(look)][:_MOST_NAMES]
+    cause = Cause("WaitingForDeletion", f"still there: {', '.join(left)}")
+    return Decision(stages=stages, cause=cause, again=_LOOK_FOR_PODS)
 
 
 def _after_the_end(look: Look) -> Decision:
@@ -407,6 +422,7 @@ STATES: Final[Mapping[str, State]] = {
                 Exit(("Failed",), "the head with the sidecar submitter is lost", _head_lost_early),
                 Exit(("Waiting",), "the cluster is ready, in InteractiveMode", _waits_for_id),
                 Exit(("Running",), "the cluster is ready and the job handed over", _submitted),
+                Exit(("Running",), "the sidecar submitter has ended before that", _submitter_ended_early),
             ),
             _initialize,
             (timers.ACTIVE, timers.PRE_RUNNING),

@@ -25,6 +25,7 @@ from eagleray.manifests.submitter import Expected, NotSubmittable, runtime_env, 
 from eagleray.rayjob.clusters import is_ready
 from eagleray.rayjob.look import Cause, Decision, Look
 from eagleray.runtime.actions import Action, Create, Refuse, Said, Say, Stage
+from eagleray.schedulers.interface import SUBMITTER_GROUP
 from kubewire.times import format_time, parse_time
 
 Object = dict[str, Any]
@@ -185,7 +186,7 @@ def submit_by_job(look: Look, cluster: Cluster) -> Decision:
         action = Refuse(str(why), failed._replace(note=f"{failed.note} {why}"))
         cause = Cause("NotSubmittable", str(why))
     else:
-        look.config.scheduler.decorate(job.obj, "submittergroup", wanted["spec"]["template"])
+        look.config.scheduler.mark_pod(job, SUBMITTER_GROUP, wanted["spec"]["template"])
         done = Say("CreatedRayJobSubmitter", "Create", f"Created Kubernetes Job {place}")
         action = Create(JOBS, wanted, Said(done, failed))
     return Decision(stages=(Stage("submitter", (action,)),), cause=cause)

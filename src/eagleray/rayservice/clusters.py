@@ -15,7 +15,7 @@ from eagleray.manifests.rayservice import (
     cluster_stamps,
     service_cluster,
 )
-from eagleray.rayservice.look import Look, Seen, place_of, ref_of, selected_cluster, soonest
+from eagleray.rayservice.look import Look, Seen, place_of, ref_of, rounded_up, selected_cluster, soonest
 from eagleray.rayservice.serving import why_not_ready
 from eagleray.runtime.actions import Action, Create, Delete, Patch, Replace, Said, Say, Stage
 from kubewire.times import TimeError, format_time, parse_time
@@ -42,7 +42,7 @@ def compare(service: RayService, cluster: Object) -> Match:
     goal = service.cluster_config
     annotations = cluster["metadata"].get("annotations") or {}
     stamp = annotations.get(HASH_ANNOTATION, "")
-    if service_hash(goal) == stamp:
+    if service.config_hash == stamp:
         return Match.FULL
     groups = goal.get("workerGroupSpecs") or []
     count = _integer(annotations.get(GROUPS_ANNOTATION, ""))
@@ -82,7 +82,7 @@ def needs_new_cluster(look: Look, *, rolling_back: bool) -> bool:
         return False  # it is restamped first, and compared then
     if not may_upgrade(look) or compare(service, newest) is not Match.NONE:
         return False
-    return abandoned(look) != service_hash(service.cluster_config)
+    return abandoned(look) != service.config_hash
 
 
 def _served(look: Look) -> set[str]:
@@ -99,7 +99,7 @@ def new_name(look: Look) -> str:
 def plan_clusters(look: Look, *, rolling_back: bool) -> Iterator[Stage]:
     """Yield what brings the two clusters to what is wanted of them, as far as that needs no other cluster."""
     service = look.service
-    if abandoned(look) not in ("", service_hash(service.cluster_config)):
+    if abandoned(look) not in ("", service.config_hash):
         yield _forgetting(look)
         return  # whatever else concerns that cluster is done to what it is then
     if rolling_back:
@@ -205,10 +205,10 @@ def _spec_behind(look: Look, found: Object) -> Object:
     """
     service = look.service
     goal = service.cluster_config
-    if compare(service, found) is Match.FULL or service_hash(found["spec"]) == service_hash(goal):
+    if compare(service, found) is Match.FULL or service_hash(found["spec"]) == service.config_hash:
         return goal
     is_handled = service.status.get("observedGeneration") == service.generation
-    was_given_up = abandoned(look) == service_hash(goal)
+    was_given_up = abandoned(look) == service.config_hash
     return goal if is_handled and may_upgrade(look) and not was_given_up else found["spec"]
 
 
@@ -233,7 +233,7 @@ def plan_dangling(look: Look) -> Farewell:
         if due is None:
             due = look.now + timedelta(seconds=look.service.deletion_delay)
             if due > look.now:
-                change = {"metadata": {"annotations": {DELETE_AT: format_time(_whole(due))}}}
+                change = {"metadata": {"annotations": {DELETE_AT: format_time(rounded_up(due))}}}
                 actions.append(Patch(RAY_CLUSTERS, Ref.of(cluster), change))
         if due > look.now:
             waits.append((due - look.now).total_seconds())
@@ -261,11 +261,6 @@ def _recorded(cluster: Object) -> datetime | None:
         return None
 
 
-def _whole(moment: datetime) -> datetime:
-    """Return the first whole second that is not before: a record in seconds must not end a delay early."""
-    return moment.replace(microsecond=0) + timedelta(seconds=1 if moment.microsecond else 0)
-
-
 # --- giving an upgrade up
 
 
@@ -283,23 +278,23 @@ def upgrade_due(look: Look) -> datetime | None:
     active, pending = look.active.obj, look.pending.obj
     if seconds is None or active is None or pending is None or look.service.pending.traffic:
         return None  # one that gets requests has been healthy
-    if abandoned(look) == service_hash(look.service.cluster_config):
+    if abandoned(look) == look.service.config_hash:
         return None
     return parse_time(pending["metadata"]["creationTimestamp"]) + timedelta(seconds=seconds)
 
 
-def give_up(look: Look, *, is_pending_ready: bool) -> Stage | None:
-    """Return the record that the cluster of an upgrade did not become healthy in time; None if it has time, or did."""
+def give_up(look: Look, *, is_pending_ready: bool) -> Iterator[Stage]:
+    """Yield the record that the cluster of an upgrade did not become healthy in time, if that is so."""
     due = upgrade_due(look)
     if due is None or look.now < due or is_pending_ready or look.active.obj is None:
-        return None
+        return
     note = (
         f"Gave up the upgrade of {look.service.place}: RayCluster {look.service.pending.name} was not healthy within"
         f" {look.service.upgrade_deadline}s: {why_not_ready(look, look.pending)}"
     )
     said = Said(Say("UpgradeDeadlineExceeded", "Reconcile", note, "Warning"))
-    change = {"metadata": {"annotations": {ABANDONED: service_hash(look.service.cluster_config)}}}
-    return Stage("give-up-upgrade", (Patch(RAY_CLUSTERS, Ref.of(look.active.obj), change, said),))
+    change = {"metadata": {"annotations": {ABANDONED: look.service.config_hash}}}
+    yield Stage("give-up-upgrade", (Patch(RAY_CLUSTERS, Ref.of(look.active.obj), change, said),))
 
 
 def _forgetting(look: Look) -> Stage:
@@ -311,7 +306,7 @@ def _forgetting(look: Look) -> Stage:
 
 def is_given_up(look: Look) -> bool:
     """Tell whether the pending cluster is on record as one that was given up."""
-    goal = service_hash(look.service.cluster_config)
+    goal = look.service.config_hash
     return look.pending.obj is not None and abandoned(look) == goal == stamp_of(look.pending)
 
 

@@ -1,7 +1,7 @@
 """What a pass over a RayService sees, and what it can decide."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from eagleray.dashboard.orders import Order
@@ -27,6 +27,7 @@ class Config(NamedTuple):
 
     settings: Settings = Settings()
     zero_downtime: bool = True  # a new cluster replaces the old one where the service names no strategy
+    has_gateways: bool = True  # whether the cluster knows Gateways and HTTPRoutes
 
     def gate(self, name: str) -> bool:
         return self.settings.gates.enabled(name)
@@ -50,6 +51,7 @@ class Seen(NamedTuple):
     put: Put | None = None  # what we have handed over last; forgotten when the operator is started again
     put_failure: str = ""  # why handing over what is wanted now failed
     deployed: Mapping[str, Any] | None = None  # the configuration that the cluster itself says it runs
+    takes_requests: bool = True  # whether any of its Pods is there for those that come by its serve Service
 
     @property
     def cluster(self) -> Cluster | None:
@@ -139,14 +141,17 @@ class Handover(NamedTuple):
 class Decision(NamedTuple):
     """What to do now: actions first, then the status is to become this one, then Serve is handed configurations.
 
-    Without a status the present one stays. If anything is done or changes, another look follows; otherwise one
-    after `again` seconds, should nothing happen before.
+    Without a status the present one stays. The status says what was seen, and nothing of what the actions are to bring
+    about, so that it is true even if they fail. If anything is done or changes, another look follows; otherwise one
+    after `again` seconds, should nothing happen before. `complaint` is what cannot be done until somebody changes
+    something; it comes last, since it keeps nothing else from being done.
     """
 
     status: Object | None = None
     stages: Sequence[Stage] = ()
     handovers: Sequence[Handover] = ()
     again: float | None = None
+    complaint: Stage | None = None
 
     @property
     def acts(self) -> bool:
@@ -167,6 +172,11 @@ def ref_of(obj: Object) -> Ref:
 
 def place_of(obj: Object) -> str:
     return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
+
+
+def rounded_up(moment: datetime) -> datetime:
+    """Return the first whole second that is not before: a record in seconds must not end a wait early."""
+    return moment.replace(microsecond=0) + timedelta(seconds=1 if moment.microsecond else 0)
 
 
 def soonest(*waits: float | None) -> float | None:

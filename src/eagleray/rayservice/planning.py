@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-from eagleray.manifests.hashing import service_hash
+from eagleray.manifests import naming
 from eagleray.rayservice import clusters, promotion, routing, serving
 from eagleray.rayservice.deletion import add_finalizer
 from eagleray.rayservice.incremental import (
@@ -39,8 +39,9 @@ def plan(look: Look) -> Decision:
             finished(look.service, {"conditions": conditions}), farewell.stages, (), farewell.again
         )
     going_on = _Pass(with_routed_traffic(look)).decision()
+    # A cluster that cannot be deleted must not keep those from serving that are used.
     return going_on._replace(
-        stages=(*farewell.stages, *going_on.stages), again=soonest(farewell.again, going_on.again)
+        stages=(*going_on.stages, *farewell.stages), again=soonest(farewell.again, going_on.again)
     )
 
 
@@ -56,7 +57,7 @@ class _Pass:
 
     def __init__(self, look: Look) -> None:
         self.look = look
-        self.ready = Ready(serving.is_ready(look, look.active), serving.is_ready(look, look.pending))
+        self.ready = Ready(_is_ready(look, look.active), _is_ready(look, look.pending))
         self.turn = _rollback_turn(look)
         self.rolling_back = self.turn == "roll back" or (self.turn == "stay" and look.is_rolling_back)
         self.is_active_lost = _is_active_lost(look)
@@ -68,26 +69,21 @@ class _Pass:
         if timeout is not None:
             told = Stage("initializing-timeout", (Tell(timeout.say),))
             return Decision(next_status(look, News(timeout=timeout)), (told,))
-        giving_up = clusters.give_up(look, is_pending_ready=self.ready.pending)
-        news = self._news(is_giving_up=giving_up is not None)
-        stages = list(self._stages())
-        if giving_up is not None:
-            stages.append(giving_up)
+        news = self._news()
+        complaint = routing.complaint(look)
         handovers: tuple[Handover, ...] = ()
         try:
             handovers = tuple(self._handovers(is_preparing=bool(news.prepared)))
         except serving.NotAConfiguration as why:
-            # Last, since it keeps nothing else from being done.
-            stages.append(serving.refused_configuration(look, why))
+            complaint = serving.refused_configuration(look, why)
             news = news._replace(held_back=str(why))
-        return Decision(next_status(look, news), tuple(stages), handovers, self._again())
+        return Decision(next_status(look, news), tuple(self._stages()), handovers, self._again(), complaint)
 
     def _timeout(self) -> Timeout | None:
         return timed_out(self.look) if serving.count_endpoints(self.look) == 0 else None
 
-    def _news(self, *, is_giving_up: bool) -> News:
+    def _news(self) -> News:
         look = self.look
-        is_given_up = is_giving_up or clusters.is_given_up(look)
         is_done = self.rolling_back and is_rolled_back(
             shares_of(look.service), pending_head_ready=serving.is_head_ready(look, look.pending)
         )
@@ -95,7 +91,7 @@ class _Pass:
         news = News(
             is_promoted=is_promoted,
             # Where traffic may have moved already, it is rolled back first.
-            is_given_up=is_given_up and not look.is_incremental and not is_promoted,
+            is_given_up=clusters.is_given_up(look) and not look.is_incremental and not is_promoted,
             is_active_lost=self.is_active_lost and not is_promoted,
             is_rolled_back=is_done,
             rollback=self.turn,
@@ -122,9 +118,9 @@ class _Pass:
             yield Stage("head-serve-label", labels)
         if look.is_incremental:
             yield from promotion.plan_cluster_services(look)
-            yield from routing.plan_gateway(look)
-            yield from routing.plan_route(look, self.ready, rolling_back=self.rolling_back)
+            yield from routing.plan_way_in(look, self.ready, rolling_back=self.rolling_back)
         yield from promotion.plan_services(look, self.ready)
+        yield from clusters.give_up(look, is_pending_ready=self.ready.pending)
 
     def _capacity(self) -> _Capacity:
         """Return the capacities after the next step, if one is due; they are noted once Serve has taken them."""
@@ -167,7 +163,7 @@ class _Pass:
 
     def _shared_handovers(self) -> Iterator[Handover]:
         """Yield what both clusters of an upgrade are handed: the one that is wanted has the service's configuration,
-        the other keeps its own."""
+        the other keeps its own, also with another head."""
         look, shares, wanted = self.look, shares_of(self.look.service), self.capacity.wanted
         sides = (
             (look.pending, wanted.pending.capacity, shares.pending.capacity, True),
@@ -176,10 +172,15 @@ class _Pass:
         for seen, capacity, present, is_pending in sides:
             if is_pending is not self.rolling_back:
                 yield from self._configured(seen, capacity)
-            elif capacity != present and not self.capacity.is_taken and serving.is_head_ready(look, seen):
+            elif self._needs_its_own(seen, is_other_capacity=capacity != present):
                 handover = serving.change_capacity(look, seen, capacity, is_pending=is_pending)
                 if handover is not None:
                     yield handover
+
+    def _needs_its_own(self, seen: Seen, *, is_other_capacity: bool) -> bool:
+        """Tell whether a cluster is to be handed its own configuration once more."""
+        is_due = is_other_capacity and not self.capacity.is_taken and serving.is_head_ready(self.look, seen)
+        return is_due or serving.has_lost_applications(self.look, seen)
 
     def _configured(self, seen: Seen, capacity: int | None) -> Iterator[Handover]:
         if serving.needs_configuration(self.look, seen, capacity):
@@ -195,7 +196,10 @@ class _Pass:
             return ""
         if self.rolling_back:
             name, seen = look.service.active.name, look.active
-        if why := serving.why_not_ready(look, seen):
+        why = serving.why_not_ready(look, seen)
+        if not why and not _is_ready(look, seen):
+            why = f"none of its Pods is ready to take requests, with label {naming.SERVE_LABEL}=true"
+        if why:
             return f"{name} is held back: {why}"
         if look.is_incremental and _is_shared(look):
             return routing.why_closed(look) or why_it_cannot_go_on(look.service.upgrade_options)
@@ -217,6 +221,11 @@ def _until(look: Look, moment: datetime | None) -> float | None:
 def _is_shared(look: Look) -> bool:
     """Tell whether two clusters are there to share the service."""
     return look.active.obj is not None and look.pending.obj is not None
+
+
+def _is_ready(look: Look, seen: Seen) -> bool:
+    """Tell whether a cluster serves. Of two of them, none gets requests of the other while nobody there takes them."""
+    return serving.is_ready(look, seen) and (seen.takes_requests or not _is_shared(look))
 
 
 def _is_active_lost(look: Look) -> bool:
@@ -242,7 +251,7 @@ def _rollback_turn(look: Look) -> Turn:
 
 
 def _hashes(look: Look, pending: Seen) -> Hashes:
-    goal = service_hash(look.service.cluster_config)
+    goal = look.service.config_hash
     is_growing = (
         pending.obj is not None and clusters.compare(look.service, pending.obj) is clusters.Match.PARTIAL
     )

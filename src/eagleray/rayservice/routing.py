@@ -1,12 +1,10 @@
 """The way in during incremental upgrades: a Gateway, and a route whose weights follow what is decided."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
-from eagleray.kube.resources import Resource
+from eagleray.kube.resources import GATEWAYS, HTTP_ROUTES, Resource
 from eagleray.manifests.gateway import (
-    GATEWAYS,
-    HTTP_ROUTES,
     Backend,
     gateway_name,
     is_open,
@@ -20,9 +18,31 @@ from eagleray.manifests.gateway import (
 from eagleray.manifests.rayservice import serve_port
 from eagleray.rayservice.incremental import WHOLE, Ready, is_step_due, next_traffic, shares_of
 from eagleray.rayservice.look import Look, place_of
-from eagleray.runtime.actions import Action, Create, Replace, Said, Say, Stage
+from eagleray.runtime.actions import Action, Create, Refuse, Replace, Said, Say, Stage
 
 Object = dict[str, Any]
+
+
+_NOT_SERVED: Final = (
+    f"{GATEWAYS} and {HTTP_ROUTES} ({GATEWAYS.version}) are not served here, so that no traffic can be moved step"
+    " by step; install the Gateway API and start the operator again, or use upgradeStrategy.type NewCluster"
+)
+
+
+def complaint(look: Look) -> Stage | None:
+    """Return the step that fails where no way in can be made; None where it can, or none is wanted."""
+    if look.config.has_gateways or not look.is_incremental:
+        return None
+    place = f"{look.service.namespace}/{gateway_name(look.service)}"
+    note = f"Failed to create Gateway for RayService {place}: {_NOT_SERVED}"
+    return Stage("gateway", (Refuse(_NOT_SERVED, Say("FailedToCreateGateway", "Create", note, "Warning")),))
+
+
+def plan_way_in(look: Look, ready: Ready, *, rolling_back: bool) -> Iterator[Stage]:
+    """Yield what makes the Gateway and the route as they should be, where there can be such things."""
+    if look.config.has_gateways:
+        yield from plan_gateway(look)
+        yield from plan_route(look, ready, rolling_back=rolling_back)
 
 
 def plan_gateway(look: Look) -> Iterator[Stage]:
@@ -61,6 +81,8 @@ def _backends(look: Look, ready: Ready, *, rolling_back: bool) -> Iterator[Backe
 
 def why_closed(look: Look) -> str:
     """Say why no traffic can be shared out; empty if it can."""
+    if not look.config.has_gateways:
+        return _NOT_SERVED
     if not is_open(look.own(look.gateway)):
         return (
             f"Gateway {gateway_name(look.service)} is not accepted and programmed;"

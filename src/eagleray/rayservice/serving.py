@@ -9,7 +9,7 @@ from eagleray.dashboard.address import Address, AddressError, head_address, serv
 from eagleray.dashboard.errors import clipped
 from eagleray.dashboard.orders import Order, PutServe
 from eagleray.dashboard.questions import HealthOf, Question, ServeOf
-from eagleray.dashboard.words import RUNNING
+from eagleray.dashboard.words import RUNNING, ServeDetails
 from eagleray.kube.resources import PODS
 from eagleray.manifests import naming
 from eagleray.manifests.cluster import Cluster
@@ -47,10 +47,15 @@ def is_head_ready(look: Look, seen: Seen) -> bool:
 
 def is_ready(look: Look, seen: Seen) -> bool:
     """Tell whether there are applications on a cluster, and all of them run."""
-    serve = seen.serve
-    if serve is None or serve.error is not None or serve.serve is None:
-        return False
-    return is_head_ready(look, seen) and serve.serve.is_ready
+    details = _details(look, seen)
+    return details is not None and details.is_ready
+
+
+def _details(look: Look, seen: Seen) -> ServeDetails | None:
+    """Return what Serve says of its applications; None while it cannot be asked, or does not answer."""
+    if not is_head_ready(look, seen) or seen.serve is None or seen.serve.error is not None:
+        return None
+    return seen.serve.serve
 
 
 def why_not_ready(look: Look, seen: Seen) -> str:
@@ -134,15 +139,20 @@ def needs_configuration(look: Look, seen: Seen, capacity: int | None) -> bool:
     It is if we have not done so since we were started, if another text or capacity is wanted now, or if Serve has lost
     its applications since, as it does with its head. It is asked first, so that one that cannot answer is let be.
     """
-    if not is_head_ready(look, seen) or seen.serve is None or seen.serve.error is not None:
+    if _details(look, seen) is None:
         return False
-    put, details = seen.put, seen.serve.serve
-    if put is None or details is None:
-        return details is not None
-    if put.text != look.service.serve_config or put.capacity != capacity:
+    put = seen.put
+    if put is None or put.text != look.service.serve_config or put.capacity != capacity:
         return True
-    is_lost = not details.applications and seen.serve.at > put.at
-    return is_lost and _has_applications(put.text)
+    return has_lost_applications(look, seen)
+
+
+def has_lost_applications(look: Look, seen: Seen) -> bool:
+    """Tell whether Serve does not know any more what it was handed, as with another head."""
+    details, put = _details(look, seen), seen.put
+    if details is None or details.applications or put is None or seen.serve is None:
+        return False
+    return seen.serve.at > put.at and _has_applications(put.text)
 
 
 def _has_applications(text: str) -> bool:

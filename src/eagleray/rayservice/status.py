@@ -8,7 +8,7 @@ from eagleray.dashboard.words import Application
 from eagleray.manifests.gateway import weights
 from eagleray.manifests.rayservice import RayService, cluster_serve_name
 from eagleray.rayservice.incremental import WHOLE, Shares, Turn
-from eagleray.rayservice.look import READY, ROLLING_BACK, UPGRADING, Look, Seen
+from eagleray.rayservice.look import READY, ROLLING_BACK, UPGRADING, Look, Seen, rounded_up
 from eagleray.rayservice.serving import count_endpoints, is_head_ready
 from eagleray.rayservice.timeouts import INITIALIZING, TIMED_OUT, Timeout
 from kubewire.times import format_time
@@ -97,7 +97,8 @@ def with_routed_traffic(look: Look) -> Look:
         side = status.get(field) or {}
         weight = routed.get(cluster_serve_name(side.get("rayClusterName", "")))
         if weight is not None and weight != side.get("trafficRoutedPercent"):
-            moved = {"trafficRoutedPercent": weight, "lastTrafficMigratedTime": format_time(look.now)}
+            moved_at = format_time(rounded_up(look.now))
+            moved = {"trafficRoutedPercent": weight, "lastTrafficMigratedTime": moved_at}
             status[field] = {**side, **moved}
     return look._replace(service=RayService({**service.obj, "status": status}))
 
@@ -109,7 +110,7 @@ def next_status(look: Look, news: News) -> Object:
     endpoints = count_endpoints(look)
     if news.timeout is not None:
         active, pending = _empty(), _empty()
-    _set_ready(conditions, look, endpoints, news.timeout)
+    _set_ready(conditions, look, endpoints, news)
     _set_upgrading(conditions, active, pending, news.held_back)
     _set_rollback(conditions, news)
     return finished(
@@ -203,7 +204,7 @@ def _said(status: str, message: str) -> Object:
 # --- conditions
 
 
-def _set_ready(conditions: Conditions, look: Look, endpoints: int, timeout: Timeout | None) -> None:
+def _set_ready(conditions: Conditions, look: Look, endpoints: int, news: News) -> None:
     ready = conditions.get(READY)
     if endpoints > 0:
         conditions.set(READY, "True", "NonZeroServeEndpoints", _SERVES)
@@ -217,14 +218,21 @@ def _set_ready(conditions: Conditions, look: Look, endpoints: int, timeout: Time
             conditions.set(READY, "False", "ZeroServeEndpoints", _STOPPED_SERVING)
         else:
             conditions.set(READY, "False", INITIALIZING, STARTING, anew=True)
-    elif timeout is not None:
-        conditions.set(READY, "False", TIMED_OUT, timeout.message)
+    elif news.timeout is not None:
+        conditions.set(READY, "False", TIMED_OUT, news.timeout.message)
+    elif ready["reason"] == INITIALIZING:
+        begun = RESUMING if ready["message"].startswith(RESUMING.rstrip(".")) else STARTING
+        conditions.set(READY, "False", INITIALIZING, _because(begun, news.held_back))
+
+
+def _because(message: str, cause: str) -> str:
+    return f"{message.rstrip('.')}; {cause}" if cause else message
 
 
 def _set_upgrading(conditions: Conditions, active: Object, pending: Object, held_back: str) -> None:
     if active.get("rayClusterName"):
         if pending.get("rayClusterName"):
-            message = f"{_BOTH}; {held_back}" if held_back else _BOTH
+            message = _because(_BOTH, held_back)
             conditions.set(UPGRADING, "True", "BothActivePendingClustersExist", message)
         else:
             conditions.set(UPGRADING, "False", "NoPendingCluster", _ONE)

@@ -6,8 +6,7 @@ Suspending is on record before anything is deleted, and once begun it is finishe
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from eagleray.kube.resources import SERVICES, Resource
-from eagleray.manifests.gateway import GATEWAYS, HTTP_ROUTES
+from eagleray.kube.resources import GATEWAYS, HTTP_ROUTES, SERVICES, Resource
 from eagleray.rayservice.clusters import delete_cluster
 from eagleray.rayservice.look import (
     READY,

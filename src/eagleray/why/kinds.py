@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
-from eagleray.kube.resources import RAY_CLUSTERS, RAY_JOBS, Resource
+from eagleray.kube.resources import RAY_CLUSTERS, RAY_CRON_JOBS, RAY_JOBS, RAY_SERVICES, Resource
 from eagleray.rayapi.kinds import KINDS, kind_named
-from eagleray.why import raycluster, rayjob
+from eagleray.why import raycluster, raycronjob, rayjob, rayservice
 from eagleray.why.reading import Reader
 from eagleray.why.report import Report
 
@@ -25,9 +25,19 @@ async def _rayjob(reader: Reader, namespace: str, name: str) -> Report:
     return rayjob.diagnose(await reader.rayjob(namespace, name))
 
 
+async def _rayservice(reader: Reader, namespace: str, name: str) -> Report:
+    return rayservice.diagnose(await reader.rayservice(namespace, name))
+
+
+async def _raycronjob(reader: Reader, namespace: str, name: str) -> Report:
+    return raycronjob.diagnose(await reader.raycronjob(namespace, name))
+
+
 DIAGNOSES: Mapping[str, Diagnosis] = {
     "raycluster": Diagnosis(RAY_CLUSTERS, _raycluster),
     "rayjob": Diagnosis(RAY_JOBS, _rayjob),
+    "rayservice": Diagnosis(RAY_SERVICES, _rayservice),
+    "raycronjob": Diagnosis(RAY_CRON_JOBS, _raycronjob),
 }
 
 
@@ -38,10 +48,7 @@ class UnknownKind(ValueError):
 def diagnosis_of(word: str) -> Diagnosis:
     """Return how a kind is asked about that a user calls by this word, in singular or plural."""
     kind = kind_named(word.removesuffix(".ray.io"))
-    known = ", ".join(DIAGNOSES)
     if kind is None:
         kinds = ", ".join(one.singular for one in KINDS)
         raise UnknownKind(f"there is no kind {word!r}; the kinds of Ray are {kinds}")
-    if kind.singular not in DIAGNOSES:
-        raise UnknownKind(f"nothing can be said of a {kind.name} yet, only of: {known}")
     return DIAGNOSES[kind.singular]

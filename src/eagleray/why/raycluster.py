@@ -8,14 +8,16 @@ from typing import Any
 from eagleray.kube.resources import PODS
 from eagleray.manifests.cluster import Cluster
 from eagleray.manifests.naming import GROUP_LABEL, NODE_TYPE_LABEL, ORIGIN_KIND_LABEL, ORIGIN_NAME_LABEL
+from eagleray.manifests.sizes import desired_pods, replicas_of
 from eagleray.raycluster.controller import MANAGER
-from eagleray.raycluster.counts import desired_pods, replicas_of
 from eagleray.raycluster.deletion import deletion_timeout, has_finalizer, plan_deletion
 from eagleray.raycluster.planning import Around, Config, plan
 from eagleray.raycluster.status import BLOCKED, REPLICA_FAILURE, SUSPENDING, condition_of
 from eagleray.raycluster.troubles import group_troubles, trouble_of
 from eagleray.raycluster.views import PodView
 from eagleray.runtime.actions import Action, Create, Refuse, Stage, described
+from eagleray.schedulers.made import FAILED as SCHEDULER_FAILED
+from eagleray.why.eventing import open_failures, way_out
 from eagleray.why.operators import absence_of, nobody_leads
 from eagleray.why.reading import Seen
 from eagleray.why.report import Report
@@ -77,6 +79,7 @@ def _provision(seen: Seen, place: str) -> Report:
     stages = _plan(seen, around)
     causes = [
         *_refusals(stages),
+        *_refused_by_scheduler(seen, stages),
         *_conflicts(seen),
         *_failed_steps(seen, stages),
         *(str(trouble) for trouble in group_troubles(seen.snapshot.pods)),
@@ -144,15 +147,13 @@ def _failed_steps(seen: Seen, stages: Sequence[Stage]) -> Iterator[str]:
             yield f"{reason}: {latest[reason]}{way_out(latest[reason])}"
 
 
-def way_out(refusal: str) -> str:
-    """Return what helps against a refusal of the API server, to be added to it; nothing if that is not known."""
-    if "exceeded quota" in refusal or "failed quota" in refusal:
-        return "; raise the ResourceQuota of the namespace, ask for less, or free what others hold"
-    if "forbidden" in refusal.lower():
-        return (
-            "; an admission policy or missing rights refuse it: change the template, the policy or the rights"
-        )
-    return ""
+def _refused_by_scheduler(seen: Seen, stages: Sequence[Stage]) -> Iterator[str]:
+    """Yield why a batch scheduler could not be told of Pods that are still to come."""
+    creates = (action for stage in stages for action in stage.actions if isinstance(action, Create))
+    if any(action.resource == PODS for action in creates):
+        has_head = any(pod.is_head for pod in seen.snapshot.pods)
+        remedy = "CreatedWorkerPod" if has_head else "CreatedHeadPod"
+        yield from open_failures(seen.events, {SCHEDULER_FAILED: remedy})
 
 
 def _pods_on_their_way(seen: Seen) -> Iterator[str]:

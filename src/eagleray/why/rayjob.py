@@ -17,7 +17,9 @@ from eagleray.rayjob.stages import stages_of
 from eagleray.rayjob.states import FINALIZER, STATES, decide
 from eagleray.rayjob.status import TERMINAL
 from eagleray.runtime.actions import Tell, described
+from eagleray.schedulers.made import FAILED as SCHEDULER_FAILED
 from eagleray.why import raycluster
+from eagleray.why.eventing import open_failures
 from eagleray.why.operators import absence_of, nobody_leads
 from eagleray.why.reading import SeenJob
 from eagleray.why.report import Report
@@ -157,6 +159,7 @@ def _conflict(seen: SeenJob) -> Iterator[str]:
 
 # Steps that were refused, by the event that tells so, and the event that tells that one was done.
 _FAILURES: Final[Mapping[str, str]] = {
+    SCHEDULER_FAILED: "CreatedRayCluster",
     "FailedToCreateRayCluster": "CreatedRayCluster",
     "FailedToCreateRayJobSubmitter": "CreatedRayJobSubmitter",
     "FailedToCreateService": "CreatedService",
@@ -168,23 +171,7 @@ _FAILURES: Final[Mapping[str, str]] = {
 
 def _failed_steps(seen: SeenJob) -> list[str]:
     """Return which step of the present attempt was refused, as events tell; one that was done since is none."""
-    began = str(seen.job.status.get("startTime") or "")
-    latest = {str(event["reason"]): event for event in seen.events}
-    found = []
-    for reason, remedy in _FAILURES.items():
-        event, done = latest.get(reason), latest.get(remedy)
-        # The start is told in whole seconds.
-        is_old = event is None or _time_of(event)[: len(began) - 1] < began[:-1]
-        if event is None or is_old or (done is not None and _time_of(done) >= _time_of(event)):
-            continue
-        note = str(event.get("note", ""))
-        found.append(f"{reason}: {note}{raycluster.way_out(note)}")
-    return found
-
-
-def _time_of(event: Object) -> str:
-    series = event.get("series") or {}
-    return str(series.get("lastObservedTime") or event.get("eventTime") or "")
+    return list(open_failures(seen.events, _FAILURES, str(seen.job.status.get("startTime") or "")))
 
 
 # --- a job between attempts, or without one

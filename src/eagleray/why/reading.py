@@ -10,32 +10,43 @@ from eagleray.kube.client import Client
 from eagleray.kube.requests import Selection
 from eagleray.kube.resources import (
     EVENTS,
+    GATEWAYS,
+    HTTP_ROUTES,
     INGRESSES,
     JOBS,
     LEASES,
     NODES,
     PODS,
     RAY_CLUSTERS,
+    RAY_CRON_JOBS,
     RAY_JOBS,
+    RAY_SERVICES,
     SERVICE_ACCOUNTS,
     SERVICES,
     Resource,
 )
 from eagleray.manifests import naming
 from eagleray.manifests.cluster import Cluster
+from eagleray.manifests.gateway import gateway_name, route_name
+from eagleray.manifests.raycronjob import NAME_LABEL, RayCronJob
 from eagleray.manifests.rayjob import RayJob
+from eagleray.manifests.rayservice import INCREMENTAL, RayService, origin_labels
 from eagleray.manifests.redis_cleanup import cleanup_name
 from eagleray.rayapi.rules import ValidationConfig, problems_of
 from eagleray.raycluster.children import needs_account
 from eagleray.raycluster.lostnodes import LostNodes
 from eagleray.raycluster.planning import Around, Config, plan
 from eagleray.raycluster.snapshot import Snapshot
+from eagleray.raycluster.status import condition_of
 from eagleray.raycluster.verdict import judge
 from eagleray.raycluster.views import Child, JobView, PodView, pod_view
+from eagleray.raycronjob.look import look_at
+from eagleray.rayservice.look import SUSPENDING
 from eagleray.runtime.actions import Create
 from eagleray.runtime.leases import LEASE_NAME
+from eagleray.why.eventing import last_time
 from kubewire import errors
-from kubewire.owners import controller_of
+from kubewire.owners import controller_of, is_controlled_by
 from kubewire.sources import Clock, Entropy
 
 Object = dict[str, Any]
@@ -43,6 +54,8 @@ T = TypeVar("T")
 
 # Nodes of unready Pods that are looked at; the others tell nothing new.
 _MOST_NODES = 5
+# Jobs of a schedule that are looked at in detail.
+_MOST_JOBS = 3
 
 
 class Foreign(NamedTuple):
@@ -86,6 +99,35 @@ class SeenJob(NamedTuple):
     unseen: Mapping[Resource, str] = {}
 
 
+class SeenService(NamedTuple):
+    """A RayService and what was found around it."""
+
+    service: RayService
+    now: datetime
+    active: Seen | None = None
+    pending: Seen | None = None
+    clusters: Sequence[Object] = ()  # all that were made for it, also those that it has no use for any more
+    gateway: Object | None = None
+    route: Object | None = None
+    children: Sequence[tuple[str, Object]] = ()  # what else has to go when it is suspended, by kind
+    events: Sequence[Object] = ()  # about the service, oldest first
+    leases: Sequence[Object] | None = ()
+    rejected: str = ""
+    unseen: Mapping[Resource, str] = {}
+
+
+class SeenCronJob(NamedTuple):
+    """A RayCronJob and its RayJobs."""
+
+    cron: RayCronJob
+    now: datetime
+    jobs: Sequence[Object] = ()
+    active: Sequence[SeenJob] = ()  # those of them that have not ended, the latest few
+    leases: Sequence[Object] | None = ()
+    rejected: str = ""
+    unseen: Mapping[Resource, str] = {}
+
+
 class Reader:
     """Reads for one user. What is forbidden is noted and counts as not there."""
 
@@ -123,24 +165,82 @@ class Reader:
         job = RayJob(await self._client.get(RAY_JOBS, namespace, name))
         of_submitter = Selection(namespace, f"batch.kubernetes.io/job-name={name}")
         pods = await self._allowed(PODS, self._client.list(PODS, of_submitter), [])
-        problems = (one for one in problems_of(job.obj, ValidationConfig()) if one.severity == "error")
-        rejected = next(problems, None)
         return SeenJob(
             job,
             self._clock.now(),
-            await self._cluster_of(job),
+            await self._cluster_named(namespace, job.cluster_name),
             await self._get(JOBS, namespace, name),
             sorted(map(pod_view, pods), key=lambda pod: pod.metadata.creation_timestamp),
             await self._get(SERVICES, namespace, naming.checked_name(f"{name}-head-svc")),
             await self._events(namespace, job.uid),
             await self._leases(),
-            str(rejected) if rejected is not None else "",
+            _rejected(job.obj),
             self._unseen,
         )
 
-    async def _cluster_of(self, job: RayJob) -> Seen | None:
+    async def raycronjob(self, namespace: str, name: str) -> SeenCronJob:
+        """Return a schedule with its jobs; NotFound or Forbidden if it cannot be had itself."""
+        cron = RayCronJob(await self._client.get(RAY_CRON_JOBS, namespace, name))
+        listed = self._client.list(RAY_JOBS, Selection(namespace, f"{NAME_LABEL}={name}"))
+        jobs = [job for job in await self._allowed(RAY_JOBS, listed, []) if is_controlled_by(job, cron.uid)]
+        active = look_at(cron, jobs, self._clock.now()).active[-_MOST_JOBS:]
+        found = [await self._job_named(namespace, child.name) for child in active]
+        return SeenCronJob(
+            cron,
+            self._clock.now(),
+            jobs,
+            [job for job in found if job is not None],
+            await self._leases(),
+            _rejected(cron.obj),
+            self._unseen,
+        )
+
+    async def _job_named(self, namespace: str, name: str) -> SeenJob | None:
         try:
-            return await self.raycluster(job.namespace, job.cluster_name) if job.cluster_name else None
+            return await self.rayjob(namespace, name)
+        except errors.NotFound:  # it went in between
+            return None
+
+    async def rayservice(self, namespace: str, name: str) -> SeenService:
+        """Return a service with what is around it; NotFound or Forbidden if it cannot be had itself."""
+        service = RayService(await self._client.get(RAY_SERVICES, namespace, name))
+        labels = ",".join(f"{label}={value}" for label, value in origin_labels(name).items())
+        made = self._client.list(RAY_CLUSTERS, Selection(namespace, labels))
+        clusters = await self._allowed(RAY_CLUSTERS, made, [])
+        has_way_in = service.upgrade_type == INCREMENTAL
+        gateway = await self._get(GATEWAYS, namespace, gateway_name(service)) if has_way_in else None
+        route = await self._get(HTTP_ROUTES, namespace, route_name(service)) if has_way_in else None
+        ways = (("Gateway", gateway), ("HTTPRoute", route))
+        return SeenService(
+            service,
+            self._clock.now(),
+            await self._cluster_named(namespace, service.active.name),
+            await self._cluster_named(namespace, service.pending.name),
+            [one for one in clusters if is_controlled_by(one, service.uid)],
+            gateway,
+            route,
+            [
+                (kind, obj)
+                for kind, obj in (*await self._services_of(service), *ways)
+                if obj is not None and is_controlled_by(obj, service.uid)
+            ],
+            await self._events(namespace, service.uid),
+            await self._leases(),
+            _rejected(service.obj, is_running=bool(service.active.name)),
+            self._unseen,
+        )
+
+    async def _services_of(self, service: RayService) -> Sequence[tuple[str, Object | None]]:
+        """Return the Services that a service has; they are looked at when they have to go."""
+        suspending = condition_of(service.status, SUSPENDING) or {}
+        if not service.is_suspended and suspending.get("status") != "True":
+            return ()
+        names = (service.head_service_name, service.serve_service_name)
+        return [("Service", await self._get(SERVICES, service.namespace, one)) for one in names]
+
+    async def _cluster_named(self, namespace: str, name: str) -> Seen | None:
+        try:
+            return await self.raycluster(namespace, name) if name else None
         except errors.NotFound:
             return None
         except errors.Forbidden as refusal:
@@ -212,7 +312,7 @@ class Reader:
     async def _events(self, namespace: str, uid: str) -> Sequence[Object]:
         about = Selection(namespace, fields=f"regarding.uid={uid}")
         found = await self._allowed(EVENTS, self._client.list(EVENTS, about), [])
-        return sorted(found, key=_last_time)
+        return sorted(found, key=last_time)
 
     async def _leases(self) -> Sequence[Object] | None:
         """Return the Leases that operators lead by, wherever they are; None if the user may not see them."""
@@ -255,9 +355,15 @@ class Reader:
         self._unseen.setdefault(resource, f"{resource.plural} were not looked at: {refusal}")
 
 
-def _last_time(event: Object) -> str:
-    series = event.get("series") or {}
-    return str(series.get("lastObservedTime") or event.get("eventTime") or "")
+def _rejected(obj: Object, *, is_running: bool = False) -> str:
+    """Return the first rule for whose breach an object is refused; empty if there is none.
+
+    What runs is refused only by rules that the reference has, too.
+    """
+    for problem in problems_of(obj, ValidationConfig()):
+        if problem.severity == "error" and not (is_running and problem.stricter):
+            return str(problem)
+    return ""
 
 
 def _is_ready(node: Object) -> bool:

@@ -12,9 +12,6 @@ from eagleray.cli.main import main
         pytest.param(["raycluster/"], "is not KIND/NAME", id="a kind without a name"),
         pytest.param(["raycluster/.."], "is not KIND/NAME", id="a name that no object has"),
         pytest.param(["pod/hello"], "there is no kind 'pod'", id="a kind that is not Ray's"),
-        pytest.param(
-            ["raycronjob/hello"], "nothing can be said of a RayCronJob yet", id="a kind still to come"
-        ),
         pytest.param(["raycluster/a", "-n", "A/B"], "'A/B' is no namespace", id="a namespace that is none"),
         pytest.param(["raycluster/a", "--context", "x"], "there is no context 'x'", id="an unknown context"),
         pytest.param(["rayclusters.ray.io/a"], "127.0.0.1:1", id="a server that does not answer"),

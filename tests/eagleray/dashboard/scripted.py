@@ -86,10 +86,21 @@ class ScriptedHead:
     """One start of a Ray head: its session, its job table and its Serve applications.
 
     `lasts` seconds after its submission a job ends with the status `ends`; without `lasts` it stays as a test sets it.
+    Likewise an application runs `deploys` seconds after it was put, unless `application_faults` has another end for
+    it, as (status, message) by name.
     """
 
     def __init__(
-        self, clock, ledger, *, session, ray_version="2.52.0", token="", lasts=None, ends="SUCCEEDED"
+        self,
+        clock,
+        ledger,
+        *,
+        session,
+        ray_version="2.52.0",
+        token="",
+        lasts=None,
+        ends="SUCCEEDED",
+        deploys=None,
     ):
         self.clock = clock
         self.ledger = ledger
@@ -99,9 +110,12 @@ class ScriptedHead:
         self.lasts = lasts
         self.ends = ends
         self.jobs = {}
+        self.packages = {}
         self.applications = {}
         self.target_capacity = None
         self.serve_configurations = []
+        self.deploys = deploys
+        self.application_faults = {}
         self.takes_traffic = True
         self.flapping = defaultdict(list)
 
@@ -175,8 +189,14 @@ class ScriptedHead:
                 return self._submit(msgspec.json.decode(body))
             case (_, "api", "jobs", job_id, *rest):
                 return self._job(method, unquote(job_id), rest)
+            case ("GET", "api", "packages", "gcs", name):
+                known = unquote(name) in self.packages
+                return Answer(200) if known else Answer(404, f"Package gcs://{name} does not exist".encode())
+            case ("PUT", "api", "packages", "gcs", name):
+                self.packages[unquote(name)] = body
+                return Answer(200)
             case ("GET", "api", "serve", "applications"):
-                return _says(applications=self.applications, target_capacity=self.target_capacity)
+                return _says(applications=self._served(), target_capacity=self.target_capacity)
             case ("PUT", "api", "serve", "applications"):
                 return self._put_serve(msgspec.json.decode(body))
             case ("GET", "-", "healthz"):
@@ -217,10 +237,27 @@ class ScriptedHead:
         self.serve_configurations.append(configuration)
         self.target_capacity = configuration.get("target_capacity")
         wanted = {app.get("name", "default") for app in configuration.get("applications", ())}
-        self.applications = {name: app for name, app in self.applications.items() if name in wanted}
-        for name in sorted(wanted - set(self.applications)):
-            self.set_application(name, "DEPLOYING")
+        kept = {name: app for name, app in self.applications.items() if name in wanted}
+        self.applications.clear()
+        for app in configuration.get("applications", ()):
+            name = app.get("name", "default")
+            if name in kept and kept[name].get("deployed_app_config", app) == app:
+                self.applications[name] = kept[name]
+            else:
+                self.set_application(name, "DEPLOYING")
+                self.applications[name]["put_at"] = self.clock.monotonic()
+            self.applications[name]["deployed_app_config"] = app
         return Answer(200)
+
+    def _served(self):
+        """Return what Serve says about its applications now."""
+        for name, app in self.applications.items():
+            if self.deploys is None or app["status"] != "DEPLOYING":
+                continue
+            if self.clock.monotonic() >= app.get("put_at", 0.0) + self.deploys:
+                status, message = self.application_faults.get(name, ("RUNNING", ""))
+                app.update(status=status, message=message)
+        return self.applications
 
     def _shown(self, job_id):
         """Return what Ray says about a job now."""
@@ -248,6 +285,7 @@ class ScriptedDashboards:
         self.clock = clock
         self.ledger = Ledger()
         self.heads = {}
+        self.proxies = {}  # whatever else answers at some host
         self.requests = []
         self.most_at_once = 0
         self.most_at_one_host = 0
@@ -323,7 +361,7 @@ class ScriptedDashboards:
             await asyncio.Event().wait()
         if fault is not None and fault.name == "slow":
             await asyncio.sleep(fault.seconds)
-        if fault == REFUSES or host not in self.heads:
+        if fault == REFUSES or not (host in self.heads or host in self.proxies):
             raise NotSent(f"{host}: connection refused")
         if fault is not None and fault.name == "late":
             doing = asyncio.ensure_future(self._do_later(fault.seconds, host, request, headers))
@@ -332,7 +370,7 @@ class ScriptedDashboards:
             return await asyncio.shield(doing)
         if fault is not None and fault.answer is not None:
             return fault.answer
-        answer = self.heads[host].handle(request.method, request.path, headers, request.body)
+        answer = self._at(host).handle(request.method, request.path, headers, request.body)
         if fault == ANSWER_LOST:
             raise AnswerLost(f"{host}: connection reset")
         if fault == ANSWER_HANGS:
@@ -341,7 +379,10 @@ class ScriptedDashboards:
 
     async def _do_later(self, seconds, host, request, headers):
         await asyncio.sleep(seconds)
-        return self.heads[host].handle(request.method, request.path, headers, request.body)
+        return self._at(host).handle(request.method, request.path, headers, request.body)
+
+    def _at(self, host):
+        return self.heads[host] if host in self.heads else self.proxies[host]
 
 
 def _says(**values):

@@ -117,7 +117,9 @@ async def test_serve_applications_are_put_and_asked_for(head, dashboard):
     await dashboard.put_serve(
         {"applications": [{"name": "app", "import_path": "a:b"}], "target_capacity": 20}
     )
-    assert await dashboard.serve_details() == ServeDetails((Application("app", "DEPLOYING"),), 20.0)
+    assert await dashboard.serve_details() == ServeDetails(
+        (Application("app", "DEPLOYING"),), 20.0, b'{"applications":[{"name":"app","import_path":"a:b"}]}'
+    )
     head.set_application("app", "RUNNING", web="HEALTHY")
     details = await dashboard.serve_details()
     assert details.is_ready

@@ -142,6 +142,28 @@ def test_serve_is_ready_when_there_are_applications_and_all_run(statuses, is_rea
     assert words.read_serve(encoded({"applications": applications})).is_ready is is_ready
 
 
+DEPLOYED = {"status": "RUNNING", "deployed_app_config": {"name": "a", "args": [1]}}
+
+
+@pytest.mark.parametrize(
+    ("applications", "configuration"),
+    [
+        pytest.param({"a": DEPLOYED}, b'{"applications":[{"name":"a","args":[1]}]}', id="what it says"),
+        pytest.param({}, b"", id="nothing where nothing runs"),
+        pytest.param({"a": DEPLOYED, "b": {"status": "RUNNING"}}, b"", id="nothing if one does not say"),
+        pytest.param({"a": {**DEPLOYED, "deployed_app_config": None}}, b"", id="nothing if one says null"),
+        pytest.param(
+            {"a": {**DEPLOYED, "deployed_app_config": {"args": "x" * 2_000_000}}},
+            b"",
+            id="nothing if it is longer than a RayService",
+        ),
+    ],
+)
+def test_the_configuration_that_applications_were_deployed_from(applications, configuration):
+    found = words.read_serve(msgspec.json.encode({"applications": applications})).configuration
+    assert found == configuration
+
+
 def test_the_version_has_the_session_and_an_older_ray_has_none():
     told = {"version": "4", "ray_version": "2.52.0", "ray_commit": "abc", "session_name": "session_1"}
     assert words.read_version(encoded(told)) == Version("2.52.0", "session_1")

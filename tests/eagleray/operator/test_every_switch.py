@@ -26,7 +26,8 @@ IN_PROCESS = "test_an_operator_makes_a_cluster_and_ends_in_good_order"
 DASHBOARDS = "eagleray/rayjob/test_cases_submission.py"
 CLEANUP = "eagleray/rayjob/test_cases_cleanup.py"
 TIMERS = "eagleray/rayjob/test_cases_timers.py"
-SERVICES = "concerns RayService alone: its controller comes later"
+SCHEDULERS = "eagleray/schedulers/test_choosing.py"
+SERVICES = "eagleray/rayservice/test_cases_changes.py"
 LATER = "nothing behind it yet: refused at the start"
 
 OBSERVED_OPTIONS = {
@@ -45,7 +46,7 @@ OBSERVED_OPTIONS = {
     "log-file-path": (LOGS, ""),
     "log-file-encoder": (LOGS, ""),
     "log-stdout-encoder": (LOGS, ""),
-    "batch-scheduler": (PROCESS, "test_what_cannot_be_followed_ends_with_1_and_one_sentence"),
+    "batch-scheduler": (SCHEDULERS, "test_pods_go_to_the_scheduler_that_was_asked_for"),
     "enable-batch-scheduler": (READ, ""),
     "use-kubernetes-proxy": (FLAGS, "test_ray_is_asked_through_the_api_server_alone_if_that_is_told"),
     "enable-metrics": (METRICS, "test_metrics_of_ray_exist_only_when_they_are_asked_for"),
@@ -92,6 +93,7 @@ OBSERVED_VARIABLES = {
     "ENABLE_WEBHOOKS": LATER,
     "ENABLE_INIT_CONTAINER_INJECTION": CHANGES_WHAT_IS_MADE,
     "ENABLE_PROBES_INJECTION": CHANGES_WHAT_IS_MADE,
+    "EAGLERAY_READINESS_PERIOD_SECONDS": CHANGES_WHAT_IS_MADE,
     "ENABLE_RAY_HEAD_CLUSTER_IP_SERVICE": CHANGES_WHAT_IS_MADE,
     "CLUSTER_DOMAIN": CHANGES_WHAT_IS_MADE,
     "USE_INGRESS_ON_OPENSHIFT": (
@@ -106,7 +108,7 @@ OBSERVED_VARIABLES = {
         VARIABLES,
         "test_the_state_in_redis_is_cleaned_up_unless_that_is_switched_off",
     ),
-    "ENABLE_ZERO_DOWNTIME": SERVICES,
+    "ENABLE_ZERO_DOWNTIME": (SERVICES, "test_whether_another_spec_makes_another_cluster"),
     "DELETE_RAYJOB_CR_AFTER_JOB_FINISHES": (
         CLEANUP,
         "test_the_job_itself_is_deleted_if_the_operator_is_told_so",
@@ -133,7 +135,10 @@ OBSERVED_GATES = {
         "test_without_its_gate_a_deletion_strategy_is_rejected",
     ),
     "RayMultiHostIndexing": (FLAGS, "test_workers_are_labelled_with_their_indexes"),
-    "RayServiceIncrementalUpgrade": SERVICES,
+    "RayServiceIncrementalUpgrade": (
+        SERVICES,
+        "test_without_its_gate_an_incremental_strategy_upgrades_nothing",
+    ),
     "RayCronJob": ("eagleray/raycronjob/test_cases_schedule.py", "test_without_the_gate_nothing_happens"),
     "SidecarSubmitterRestart": (FLAGS, "test_restarts_of_sidecar_submitters_need_a_server_that_knows_them"),
     "RayClusterNetworkPolicy": LATER,
@@ -143,7 +148,10 @@ OBSERVED_GATES = {
     ),
     "RayClusterMTLS": LATER,
     "RayClusterHistoryServer": LATER,
-    "KubernetesWAS": (PROCESS, "test_what_cannot_be_followed_ends_with_1_and_one_sentence"),
+    "KubernetesWAS": (
+        "eagleray/schedulers/test_workload.py",
+        "test_a_cluster_that_asks_has_a_workload_and_a_pod_group",
+    ),
     "AsyncJobInfoQuery": (FLAGS, "test_the_gate_of_asynchronous_polling_changes_nothing"),
 }
 SERIES = ("eagleray/runtime/test_series.py", "")

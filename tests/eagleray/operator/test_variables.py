@@ -28,6 +28,11 @@ async def has_probes(world):
     )
 
 
+async def is_asked_late_whether_it_is_ready(world):
+    probe = (await world.head())["spec"]["containers"][0]["readinessProbe"]
+    return (probe["initialDelaySeconds"], probe["periodSeconds"]) == (10, 5)
+
+
 async def has_headless_head_service(world):
     return (await world.get("Service", "c-head-svc"))["spec"].get("clusterIP") == "None"
 
@@ -57,6 +62,9 @@ async def has_no_login_shell(world):
         ("ENABLE_PROBES_INJECTION", "", has_probes, True),
         ("ENABLE_PROBES_INJECTION", "FALSE", has_probes, False),
         ("ENABLE_PROBES_INJECTION", "no", has_probes, True),
+        ("EAGLERAY_READINESS_PERIOD_SECONDS", "", is_asked_late_whether_it_is_ready, True),
+        ("EAGLERAY_READINESS_PERIOD_SECONDS", "2", is_asked_late_whether_it_is_ready, False),
+        ("EAGLERAY_READINESS_PERIOD_SECONDS", "-1", is_asked_late_whether_it_is_ready, True),
         ("ENABLE_RAY_HEAD_CLUSTER_IP_SERVICE", "", has_headless_head_service, True),
         ("ENABLE_RAY_HEAD_CLUSTER_IP_SERVICE", "True", has_headless_head_service, False),
         ("CLUSTER_DOMAIN", "", has_local_addresses, True),

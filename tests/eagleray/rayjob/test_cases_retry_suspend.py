@@ -222,13 +222,13 @@ class Leaving(NoScheduler):
         self.works = works
         self.is_left = True
 
-    def clean_up(self, owner):
+    def clean_up(self, job, cluster):
         if not self.is_left:
             return ()
         if not self.works:
             return (Refuse("the queue is away"),)
         self.is_left = False
-        metadata = {"name": "taken-back", "namespace": owner["metadata"]["namespace"]}
+        metadata = {"name": "taken-back", "namespace": job.namespace}
         service: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "Service",
@@ -237,7 +237,7 @@ class Leaving(NoScheduler):
         }
         service["metadata"]["ownerReferences"] = [
             {"apiVersion": "ray.io/v1", "kind": "RayJob", "controller": True}
-            | {key: owner["metadata"][key] for key in ("name", "uid")}
+            | {"name": job.name, "uid": job.uid}
         ]
         return (Create(SERVICES, service),)
 

@@ -157,6 +157,25 @@ async def test_a_head_with_a_sidecar_that_is_lost_early_is_not_made_again_either
         assert len(ray.ledger.started) == 1
 
 
+@pytest.mark.parametrize(
+    ("faults", "ending"),
+    [
+        pytest.param([], ("Complete", None, "SUCCEEDED"), id="it was done before the workers were there"),
+        pytest.param(
+            ["dies before"], ("Failed", "SubmissionFailed", None), id="it was killed before it submitted"
+        ),
+    ],
+)
+async def test_a_sidecar_that_ends_before_its_cluster_is_ready_ends_its_job(faults, ending):
+    async with ray_world(lasts=5, submitter_faults=faults) as (world, ray):
+        await world.create(
+            rayjob(**SIDECAR, cluster={"workers": [{"pod": {"nodeSelector": {"no": "where"}}}]})
+        )
+        status = await reached(world, ending[0], seconds=60)
+        assert (ending[0], status.get("reason"), status.get("jobStatus")) == ending
+        assert len(ray.ledger.started) == (not faults)
+
+
 @pytest.mark.case("RJ-75")
 async def test_the_head_of_a_job_with_a_submitter_of_its_own_is_made_again():
     async with running() as (world, ray):

@@ -61,6 +61,17 @@ WAYS = [
         "Running",
         look_at("Initializing", status=RECORDED, seen=RUNS),
     ),
+    way(
+        "Initializing",
+        "the sidecar submitter has ended before that",
+        "Running",
+        look_at(
+            "Initializing",
+            mode="SidecarMode",
+            status={**RECORDED, "dashboardURL": ""},
+            seen={"cluster": cluster(state=""), "heads": [head(code=0)]},
+        ),
+    ),
     way("Waiting", "spec.jobId is set", "Running", look_at("Waiting", mode="InteractiveMode", jobId="mine")),
     *(
         way(

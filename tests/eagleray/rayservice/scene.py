@@ -218,7 +218,8 @@ class Scene:
         decision = plan(self.look())
         self.again = decision.again
         changed = False
-        for stage in decision.stages:
+        complaints = [decision.complaint] if decision.complaint is not None else []
+        for stage in (*decision.stages, *complaints):
             for action in stage.actions:
                 changed |= self._act(action)
         if decision.status is not None and decision.status != self.status:

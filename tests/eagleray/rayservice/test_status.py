@@ -247,6 +247,17 @@ def test_traffic_is_noted(routed, want):
         assert side.migrated_at == (NOW if side.traffic != before else NOW - timedelta(hours=1))
 
 
+def test_traffic_is_noted_in_whole_seconds_that_shorten_no_interval():
+    refs = [{"name": "s-a-serve-svc", "weight": 100}]
+    route = {
+        "metadata": {"name": "r", "ownerReferences": [{"uid": "su", "controller": True}]},
+        "spec": {"rules": [{"backendRefs": refs}]},
+    }
+    seen = look(obj=incremental(), status=named("s-a", "s-b"), route=route)
+    noted = with_routed_traffic(seen._replace(now=NOW + timedelta(milliseconds=100))).service
+    assert noted.active.migrated_at == NOW + timedelta(seconds=1)
+
+
 def test_the_time_of_the_last_write_is_no_reason_to_write():
     assert needs_write({"a": 1, "lastUpdateTime": "x"}, {"a": 1}) is False
     assert needs_write({"a": 1, "lastUpdateTime": "x"}, {"a": 2, "lastUpdateTime": "x"}) is True

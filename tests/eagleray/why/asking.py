@@ -1,4 +1,4 @@
-"""Asks `why` about RayJobs of a world."""
+"""Asks `why` about RayJobs of a world, and about other kinds."""
 
 import inspect
 import re
@@ -16,12 +16,12 @@ _RANDOM = re.compile(
 )
 
 
-async def why(world, name="j", user=None):
+async def why(world, name="j", user=None, kind="rayjobs.ray.io"):
     """Return what is printed and whether all is well; random ends of names, sessions and times are taken off."""
     transport = transport_to(world.simulated.server, *([user] if user else []))
     client = Client(transport, world.clock, SeededEntropy("why"))
     reader = Reader(client, world.clock, SeededEntropy("why"))
-    report = await diagnosis_of("rayjobs.ray.io").diagnose(reader, NAMESPACE, name)
+    report = await diagnosis_of(kind).diagnose(reader, NAMESPACE, name)
     return [_RANDOM.sub("xxxxx", line) for line in lines(report)], report.is_ready
 
 
