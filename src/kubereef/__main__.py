@@ -22,6 +22,7 @@ from kubereef.server.certificates import BadCredentials
 from kubereef.serving import Settings, serving
 from kubereef.store.errors import StoreError
 from kubewire.quantity import Quantity
+from kubewire.times import parse_go_duration
 
 if TYPE_CHECKING:
     from kubereef.node.machine.launch import Node, NodeOptions
@@ -73,7 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parts(options: argparse.Namespace) -> Sequence[Part]:
     """Return what runs along with the server; storage of the machine only where there is a node to use it."""
-    return () if options.no_controllers else standard_parts(with_storage=not options.no_node)
+    if options.no_controllers:
+        return ()
+    with_gateways = options.node if options.gateway is None else options.gateway
+    return standard_parts(with_storage=not options.no_node, with_gateways=with_gateways)
 
 
 def _node_options(options: argparse.Namespace, directory: Path) -> "NodeOptions":
@@ -87,6 +91,11 @@ def _node_options(options: argparse.Namespace, directory: Path) -> "NodeOptions"
         outbound=options.outbound,
         cpu_factor=options.cpu_factor,
         resources=dict(options.resource),
+        images=options.image_cache,
+        recipes=options.recipes,
+        strict_images=options.strict_images,
+        image_max_age=options.image_max_age,
+        image_max_bytes=options.image_max_size,
     )
 
 
@@ -162,6 +171,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--no-controllers", action="store_true", help="serve the API and nothing else")
     parser.add_argument("--no-node", action="store_true", help="run no node: Pods stay where they are put")
+    parser.add_argument(
+        "--gateway",
+        action=argparse.BooleanOptionalAction,
+        help="have Gateways of class kubereef; so it is where there is a node, unless told otherwise",
+    )
     node = parser.add_argument_group("the node")
     node.add_argument(
         "--node", action="store_true", help="run Pods on this machine, as sandboxed processes (needs root)"
@@ -193,7 +207,39 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=AMOUNT",
         help="one more resource that the node declares; may be repeated",
     )
+    _add_image_options(parser.add_argument_group("images of the node"))
     return parser
+
+
+def _add_image_options(images: argparse._ArgumentGroup) -> None:
+    images.add_argument(
+        "--recipes",
+        type=Path,
+        metavar="DIR",
+        help="a folder with recipes for images of your own (~/.config/eagleray/recipes)",
+    )
+    images.add_argument(
+        "--image-cache", type=Path, metavar="DIR", help="where images are kept (~/.cache/eagleray)"
+    )
+    images.add_argument(
+        "--strict-images",
+        action="store_true",
+        help="refuse an image rather than run it with another Python than its tag asks for",
+    )
+    images.add_argument(
+        "--image-max-age",
+        type=_duration,
+        default="720h",
+        metavar="DURATION",
+        help="remove images that no container has used for so long (720h); 0 keeps them",
+    )
+    images.add_argument(
+        "--image-max-size",
+        type=_size,
+        default="20Gi",
+        metavar="SIZE",
+        help="remove the least recently used images while all take more than this (20Gi); 0 keeps them",
+    )
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -228,6 +274,26 @@ def _factor(text: str) -> float:
     if not 0.01 <= factor <= 1000:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0.01 to 1000")
     return factor
+
+
+def _duration(text: str) -> float:
+    try:
+        seconds = parse_go_duration(text) / 1e9
+    except ValueError:
+        seconds = -1.0
+    if seconds < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 720h or 90m")
+    return seconds
+
+
+def _size(text: str) -> int:
+    try:
+        size = Quantity.parse(text).value()
+    except ValueError:
+        size = -1
+    if size < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 20Gi")
+    return size
 
 
 def _resource(text: str) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """A cluster with a node of its own: the API server, its controllers and the machine that runs Pods, as one."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
@@ -18,13 +19,29 @@ class Hosted(NamedTuple):
 
 
 @asynccontextmanager
-async def hosting(settings: Settings, options: NodeOptions) -> AsyncIterator[Hosted]:
-    """Serve a cluster with a node until the block ends; NodeFailed if the node does not come up."""
+async def hosting(
+    settings: Settings,
+    options: NodeOptions,
+    meanwhile: Callable[[Served], Awaitable[None]] | None = None,
+) -> AsyncIterator[Hosted]:
+    """Serve a cluster with a node until the block ends; NodeFailed if the node does not come up.
+
+    `meanwhile` is done while the node, which is another process, starts.
+    """
     # Pods find the API server at the address of their node, which leads them out to it.
     address = settings.advertise_address or options.gateway
     settings = settings._replace(advertise_address=address)
-    async with serving(settings) as served, _node_of(served, settings.host, options) as node:
-        yield Hosted(served, node)
+    async with serving(settings) as served:
+        beside = asyncio.ensure_future(meanwhile(served)) if meanwhile is not None else None
+        try:
+            async with _node_of(served, settings.host, options) as node:
+                if beside is not None:
+                    await beside
+                yield Hosted(served, node)
+        finally:
+            if beside is not None:
+                beside.cancel()
+                await asyncio.gather(beside, return_exceptions=True)
 
 
 @asynccontextmanager

@@ -1,6 +1,7 @@
 """The controllers that a cluster runs."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from kubereef.controllers.deployments import DeploymentController
@@ -19,6 +20,8 @@ from kubereef.controllers.scheduling.scheduler import Scheduler
 from kubereef.controllers.serviceaccounts import RootCertificatePublisher, ServiceAccountController
 from kubereef.controllers.ttl import TtlAfterFinishedController
 from kubereef.controllers.volumes import ClaimProtection, VolumeBinder, VolumeProtection, VolumeReclaimer
+from kubereef.gateway.controller import GATEWAY_CONTROLLERS
+from kubereef.gateway.install import furnished
 from kubereef.server.core import Server
 
 CONTROLLERS: tuple[Factory, ...] = (
@@ -60,7 +63,11 @@ def runner_for(cluster: Host, factories: Iterable[Factory] = CONTROLLERS) -> Run
     return Runner(cluster.server, factories, root_ca=cluster.authority.decode())
 
 
-def standard_parts(*, with_storage: bool) -> Sequence[Callable[[Host], Runner]]:
-    """Return what runs along with a server; storage of the machine only where there is a node to use it."""
+def standard_parts(
+    *, with_storage: bool, with_gateways: bool = True
+) -> Sequence[Callable[[Host], AbstractAsyncContextManager[object]]]:
+    """Return what runs along with a server; storage of the machine and Gateways where there is a node for them."""
     factories = (*CONTROLLERS, *LOCAL) if with_storage else CONTROLLERS
-    return (lambda cluster: runner_for(cluster, factories),)
+    if not with_gateways:
+        return (lambda cluster: runner_for(cluster, factories),)
+    return (furnished, lambda cluster: runner_for(cluster, (*factories, *GATEWAY_CONTROLLERS)))

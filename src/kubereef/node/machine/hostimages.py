@@ -5,17 +5,32 @@ runs an event loop there, and whatever the pulls start is there as well.
 """
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from datetime import timedelta
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from kubereef.node.images import Image, Images, OnProgress, Progress, PullPolicy
+from kubereef.node.images import Image, Images, OnProgress, Present, Progress, PullPolicy
 from kubereef.node.network import Namespace
+from kubewire.sources import Clock
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+TIDY_EVERY = 300.0
+"""Seconds between two looks for images that nobody needs."""
+
+
+class Keeping(NamedTuple):
+    """What is kept of images that no container uses; None keeps everything."""
+
+    max_age: timedelta | None = None
+    max_bytes: int | None = None
 
 
 class HostImages:
@@ -63,6 +78,22 @@ class HostImages:
 
         image = await self._ask(self._images.pull(name, policy, tell))
         return msgspec.structs.replace(image, env={**self.environment, **image.env})
+
+    async def present(self) -> list[Present]:
+        """Return what images this machine has, the largest first."""
+        return await self._ask(self._images.present())
+
+    async def keep_tidy(self, keeping: Keeping, clock: Clock) -> None:
+        """Remove what is not to be kept, now and then, until cancelled; a failure is logged and made up for."""
+        while True:
+            try:
+                freed = await self._ask(self._images.prune(keeping.max_age, keeping.max_bytes))
+            except OSError as trouble:
+                log.warning("images that nobody needs could not be removed: %s", trouble)
+            else:
+                if freed:
+                    log.info("images that nobody needs were removed: %d bytes", freed)
+            await clock.sleep(TIDY_EVERY)
 
     def release(self, image: Image) -> None:
         """Undo one pull."""

@@ -20,12 +20,15 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from kubereef.node.images import cache_directory
+from kubereef.gateway.objects import DATA_PLANE_ROLE
+from kubereef.node.images import cache_directory, recipe_directory
 from kubereef.node.machine.capacity import CPU_FACTOR
 from kubereef.node.machine.leftovers import cgroup_name, sweep_cgroups
 from kubereef.node.machine.networking import POD_CIDR, NetworkSettings, gateway_of
 from kubereef.node.machine.settings import (
     API_SOCKET,
+    DEFAULT_IMAGE_AGE,
+    DEFAULT_IMAGE_BYTES,
     GATE_SOCKET,
     HOST_NETWORK,
     READY,
@@ -71,7 +74,11 @@ class ApiServer(NamedTuple):
 
 
 class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a node shall be. An empty `outbound` is the best way out that the kernel allows."""
+    """How a node shall be. An empty `outbound` is the best way out that the kernel allows.
+
+    Images that no container uses are removed after `image_max_age` seconds, and when all take more than
+    `image_max_bytes`; 0 is no limit.
+    """
 
     directory: Path
     name: str = "kubereef"
@@ -83,6 +90,8 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     images: Path | None = None
     recipes: Path | None = None
     strict_images: bool = False
+    image_max_age: float = DEFAULT_IMAGE_AGE
+    image_max_bytes: int = DEFAULT_IMAGE_BYTES
     grace: float = 10.0
     version: str = GIT_VERSION
 
@@ -205,8 +214,11 @@ class Node:
             resources=dict(options.resources),
             root_style=choose_root_style(machine),
             version=options.version,
-            recipes=str(options.recipes or ""),
+            recipes=str((options.recipes or recipe_directory()).resolve()),
             strict_images=options.strict_images,
+            image_max_age=options.image_max_age,
+            image_max_bytes=options.image_max_bytes,
+            gateways=await self._has_gateways(),
             grace=options.grace,
         )
         await self._run(settings)
@@ -281,6 +293,14 @@ class Node:
             connection.close()
             raise
         return connection
+
+    async def _has_gateways(self) -> bool:
+        """Return whether the cluster is furnished for Gateways: whether a node has the rights to serve them."""
+        try:
+            await self._api.client.get(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{DATA_PLANE_ROLE}")
+        except errors.NotFound:
+            return False
+        return True
 
     async def _dns_address(self) -> str:
         """Return the address of the cluster's DNS, which a Service holds so that no other gets it."""

@@ -63,6 +63,8 @@ class NodeNetwork:
         """Variables that Pods need to be given to find the way out."""
         self.way = Way.OFF
         self.listeners: tuple[ListensToServices, ...] = ()
+        self.places: Places
+        """Where Services are served."""
         self._opened = AsyncExitStack()
         self._links: Links
         self._pool: AddressPool
@@ -112,8 +114,8 @@ class NodeNetwork:
         self._opened.callback(threads.close)
         inside = SocketsThere(threads, self._space.namespace)
         records = await self._start_dns(inside, SocketsThere(threads, host), [pods, services], entropy)
-        places = Places(inside, self._space, SocketsHere(), (self.gateway,))
-        proxy = ServiceProxy(places, clock, entropy)
+        self.places = Places(inside, self._space, SocketsHere(), (self.gateway,))
+        proxy = ServiceProxy(self.places, clock, entropy)
         proxy.start()
         self._opened.push_async_callback(proxy.close)
         self.listeners = (records, proxy)

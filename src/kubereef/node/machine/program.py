@@ -8,6 +8,7 @@ import ssl
 import sys
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from functools import partial
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -17,6 +18,7 @@ import msgspec
 
 from kubereef.controllers.following import Reader, Sink, follow
 from kubereef.controllers.resources import ENDPOINT_SLICES, PODS, SERVICES
+from kubereef.gateway.dataplane import GatewayPlane, follow_while_served
 from kubereef.node.images import Images
 from kubereef.node.images import Settings as ImageSettings
 from kubereef.node.kubelet.api.access import Access
@@ -31,7 +33,7 @@ from kubereef.node.kubelet.tasks import Tasks
 from kubereef.node.machine.capacity import capacity, find_gpus, node_info
 from kubereef.node.machine.client import HttpsClient
 from kubereef.node.machine.following import Selected, service_sinks
-from kubereef.node.machine.hostimages import HostImages
+from kubereef.node.machine.hostimages import HostImages, Keeping
 from kubereef.node.machine.networking import NodeNetwork
 from kubereef.node.machine.registration import NodeDescription, Registration, limits_message
 from kubereef.node.machine.settings import (
@@ -57,6 +59,9 @@ from kubewire import errors
 from kubewire.sources import SystemClock, SystemEntropy
 
 log = logging.getLogger(__name__)
+
+DRAIN_SECONDS = 1.0
+"""How long requests through Gateways have to finish when the node goes, before the Pods' own time begins."""
 
 GOODBYE_SECONDS = 1.0
 """How long the API server may take to hear that the node goes."""
@@ -108,18 +113,32 @@ class _Assembly:
         network = await NodeNetwork.start(self._settings.network, host, self._clock, self._entropy)
         self._opened.push_async_callback(network.close)
         client = await self._api_client(network.gateway)
-        kubelet, description = await self._kubelet(network, client, host)
+        images = await self._images(network, host)
+        kubelet, description = await self._kubelet(network, client, images)
         await self._kubelet_api(kubelet, client, network.gateway)
-        registration = Registration(description, client, self._clock, self._directory)
+        registration = Registration(description, client, self._clock, self._directory, images.present)
         await registration.register()
         self._opened.push_async_callback(_say_goodbye, registration)
         self._run(registration.beat(), "heartbeat")
-        services, slices = service_sinks(*network.listeners)
+        listeners = network.listeners
+        if self._settings.gateways:
+            listeners = (*listeners, self._gateways(network, client))
+        services, slices = service_sinks(*listeners)
         self._follow(client, SERVICES.url(), services)
         self._follow(client, ENDPOINT_SLICES.url(), slices)
         own = Selected(client, f"spec.nodeName={self._settings.name}")
         self._follow(own, PODS.url(), kubelet)
         log.info("the node %s serves; Pods go out by: %s", self._settings.name, network.way.value)
+
+    def _gateways(self, network: NodeNetwork, client: HttpsClient) -> GatewayPlane:
+        """Serve Gateways at the addresses of their Services."""
+        plane = GatewayPlane(network.places.service_sockets, network.places.claims, self._clock)
+        plane.start()
+        self._opened.push_async_callback(plane.close, DRAIN_SECONDS)
+        for resource, held in plane.sinks.items():
+            following = follow_while_served(client, resource, held, self._clock)
+            self._run(following, f"following {resource.plural}")
+        return plane
 
     async def _api_client(self, gateway: str) -> HttpsClient:
         """Lead the node's own port for the API server, which is Pods' too, to the server outside; return a client."""
@@ -133,19 +152,25 @@ class _Assembly:
         self._opened.push_async_callback(client.close)
         return client
 
+    async def _images(self, network: NodeNetwork, host: Namespace) -> HostImages:
+        settings = self._settings
+        how = ImageSettings(Path(settings.recipes) if settings.recipes else None, settings.strict_images)
+        images = await HostImages.start(host, lambda: Images(Path(settings.images), self._clock, how))
+        images.environment = network.environment
+        self._opened.push_async_callback(images.close)
+        max_age = timedelta(seconds=settings.image_max_age) if settings.image_max_age else None
+        keeping = Keeping(max_age, settings.image_max_bytes or None)
+        self._run(images.keep_tidy(keeping, self._clock), "images that nobody needs")
+        return images
+
     async def _kubelet(
-        self, network: NodeNetwork, client: HttpsClient, host: Namespace
+        self, network: NodeNetwork, client: HttpsClient, images: HostImages
     ) -> tuple[Kubelet, NodeDescription]:
         settings = self._settings
         cgroups = await asyncio.to_thread(CgroupTree.open, settings.cgroup)
         self._opened.push_async_callback(asyncio.to_thread, cgroups.root.try_remove)
         control = Control(self._start.control)
         self._opened.callback(control.close)
-        recipes = Path(settings.recipes) if settings.recipes else None
-        how = ImageSettings(recipes, settings.strict_images)
-        images = await HostImages.start(host, lambda: Images(Path(settings.images), self._clock, how))
-        images.environment = network.environment
-        self._opened.push_async_callback(images.close)
         prober, tasks = NetworkCalls(), Tasks()
         self._opened.push_async_callback(prober.close)
         self._opened.push_async_callback(tasks.close)

@@ -2,7 +2,7 @@
 
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,6 +10,7 @@ import msgspec
 
 from kubereef.controllers.resources import LEASES, NODES
 from kubereef.kinds.resource import Object
+from kubereef.node.images import Present
 from kubewire import errors
 from kubewire.sources import Clock
 from kubewire.times import format_micro_time, format_time
@@ -23,6 +24,9 @@ STATUS_SECONDS = 300.0
 LEASE_SECONDS = 40
 LEAST_DISK = 512 * 1024 * 1024
 """With less room than this on its disk a node is under pressure."""
+
+MOST_IMAGES = 50
+"""Of more images a node's status tells only the largest."""
 
 _LEASE_NAMESPACE = "kube-node-lease"
 
@@ -51,12 +55,21 @@ class NodeDescription(msgspec.Struct, frozen=True, kw_only=True):
 class Registration:
     """Tells the API server of the node, and goes on telling."""
 
-    def __init__(self, node: NodeDescription, client: Writer, clock: Clock, directory: Path) -> None:
+    def __init__(
+        self,
+        node: NodeDescription,
+        client: Writer,
+        clock: Clock,
+        directory: Path,
+        images: Callable[[], Awaitable[list[Present]]],
+    ) -> None:
         self._node = node
+        self._images = images
         self._client = client
         self._clock = clock
         self._directory = directory
         self._told: dict[str, tuple[str, str]] = {}  # status and last transition, by condition
+        self._told_images: list[Object] = []
         self._told_at = 0.0
 
     async def register(self) -> None:
@@ -92,6 +105,7 @@ class Registration:
     async def tell_status(self, *, is_ready: bool = True) -> None:
         """Write the status of the node."""
         node = self._node
+        images = await self._present_images()
         status = {
             "capacity": node.capacity,
             "allocatable": node.capacity,
@@ -101,16 +115,23 @@ class Registration:
             ],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": node.port}},
             "nodeInfo": node.info,
+            "images": images,
             "conditions": self._timed(self._conditions(is_ready=is_ready)),
         }
         await self._client.patch(NODES.url("", node.name, "status"), {"status": status}, "strategic")
+        self._told_images = images
         self._told_at = self._clock.monotonic()
 
     async def _refresh(self) -> None:
         current = {one["type"]: one["status"] for one in self._conditions(is_ready=True)}
         has_news = any(self._told.get(kind, ("", ""))[0] != status for kind, status in current.items())
+        has_news = has_news or await self._present_images() != self._told_images
         if has_news or self._clock.monotonic() - self._told_at >= STATUS_SECONDS:
             await self.tell_status()
+
+    async def _present_images(self) -> list[Object]:
+        present = await self._images()
+        return [{"names": list(one.names), "sizeBytes": one.size} for one in present[:MOST_IMAGES]]
 
     async def _register_again(self) -> None:
         """Put the node back that somebody removed while it runs."""

@@ -19,6 +19,11 @@ GATE_SOCKET = "gate.sock"
 HOST_NETWORK, SOCKETS, READY = "host-network", "sockets", "ready"
 
 
+DEFAULT_IMAGE_AGE = 30 * 24 * 3600.0
+DEFAULT_IMAGE_BYTES = 20 * 1024**3
+"""What is kept of images that no container uses: those of a month, as long as all together do not take more."""
+
+
 class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How a node is. `directory` is its own; paths travel as text."""
 
@@ -35,6 +40,9 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     recipes: str = ""
     strict_images: bool = False
+    image_max_age: float = DEFAULT_IMAGE_AGE  # seconds; 0 keeps images whatever their age
+    image_max_bytes: int = DEFAULT_IMAGE_BYTES  # of all together; 0 keeps them whatever their size
+    gateways: bool = False  # whether Gateways are served
     grace: float = 10.0  # seconds that Pods have when the node is told to end
 
     @property

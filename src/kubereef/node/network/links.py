@@ -95,7 +95,6 @@ class Links:
             with _explained(f"link of Pod {link.pod}"), Namespace.at(namespace) as pod:
                 self._make_link(link, pod)
                 try:
-                    # The thread stays in the Pod's namespace until its next task, which enters its own first.
                     pod.enter()
                     _configure_pod(link, self.gateways)
                 except BaseException:

@@ -89,23 +89,29 @@ class Namespace:
 
 
 class NamespaceThreads:
-    """Threads that run functions inside any namespace: each call enters its own first."""
+    """Threads that run functions inside any namespace and then go back to where they were made."""
 
     def __init__(self, name: str, count: int = 1) -> None:
+        self._home = Namespace.current()
         self._threads = ThreadPoolExecutor(count, thread_name_prefix=f"kubereef-{name}")
 
     async def run(self, namespace: Namespace, function: Callable[[], T]) -> T:
-        """Return what a blocking function returns when it is called inside a namespace."""
+        """Return what a blocking function returns when it is called inside a namespace. It may enter others."""
 
         def inside() -> T:
             namespace.enter()
-            return function()
+            try:
+                return function()
+            finally:
+                # A thread that stayed would keep the namespace, and a Pod's link in it, until somebody else needs it.
+                self._home.enter()
 
         return await asyncio.wrap_future(self._threads.submit(inside))
 
     def close(self) -> None:
-        """End the threads once their present work is done."""
+        """End the threads once their present work is done. Safe to call twice."""
         self._threads.shutdown(wait=True)
+        self._home.close()
 
     def __enter__(self) -> Self:
         return self

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 Object = Mapping[str, Any]
 
 SERVICE_NAME_LABEL = "kubernetes.io/service-name"
+PROXY_LABEL = "service.kubernetes.io/service-proxy-name"
 AFFINITY_SECONDS = 10800
 """How long a client stays with its backend when a Service with ClientIP affinity does not say."""
 
@@ -40,6 +41,7 @@ class Service(NamedTuple):
     ports: tuple[ServicePort, ...] = ()
     publishes_unready: bool = False
     affinity_seconds: int = 0
+    proxy_name: str = ""  # who serves it, if not the ordinary proxy
 
 
 class EndpointPort(NamedTuple):
@@ -90,6 +92,7 @@ def read_service(service: Object) -> Service:
         ),
         publishes_unready=bool(spec.get("publishNotReadyAddresses")),
         affinity_seconds=affinity,
+        proxy_name=(meta.get("labels") or {}).get(PROXY_LABEL) or "",
     )
 
 

@@ -162,6 +162,24 @@ async def test_a_link_that_fails_half_way_leaves_nothing():
         assert socket.if_nameindex() == before
 
 
+@in_namespace()
+async def test_no_thread_stays_in_the_namespace_of_a_pod():
+    async with Node() as node:
+        pod = await node.pod(5)
+        (await pod.sockets.make(socket.AF_INET, socket.SOCK_STREAM)).close()
+        with pytest.raises(ZeroDivisionError):
+            await node.threads.run(pod.namespace, lambda: 1 / 0)
+        assert _name(pod.namespace) not in _namespaces_of_threads()
+
+
+def _name(namespace):
+    return str(Path(f"/proc/self/fd/{namespace.fd}").readlink())
+
+
+def _namespaces_of_threads():
+    return [str((task / "ns/net").readlink()) for task in Path("/proc/self/task").iterdir()]
+
+
 @in_namespace("ipv6")
 async def test_a_pod_may_have_an_address_of_each_family():
     links = await Links.start([ip_interface("10.1.0.1/24"), ip_interface("fd00:1::1/64")])

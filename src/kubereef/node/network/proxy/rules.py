@@ -40,8 +40,10 @@ def service_rules(
     """Return the listeners of a Service and who is behind each.
 
     A port without any backend has no listener: where nobody listens the kernel refuses at once, which is what a
-    client should see. Headless Services and other protocols have none either.
+    client should see. Headless Services, other protocols and Services that somebody else serves have none either.
     """
+    if service.proxy_name:
+        return {}
     rules: Rules = {}
     for port in service.ports:
         if port.protocol not in PROTOCOLS:
