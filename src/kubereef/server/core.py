@@ -9,7 +9,7 @@ from kubereef.kinds.resource import ResourceType, ScalePaths
 from kubereef.server import deleting, listing, patching, watching, writing
 from kubereef.server.answers import Wish, warning_headers
 from kubereef.server.calls import Call, Surroundings
-from kubereef.server.media import MAX_BODY
+from kubereef.server.media import MAX_BODY, MAX_PROXIED_BODY
 from kubereef.server.requests import Request, Response, User, json_response, text_response
 from kubereef.server.routing import Target, target_of
 from kubereef.server.scaling import scale
@@ -62,6 +62,17 @@ class Server:
         self.answered[(verb, response.status)] += 1
         return response
 
+    def body_limit(self, request: Request) -> int:
+        """Return how long the body of a request may be that has not been read yet.
+
+        Only what goes on to a Pod may be long, and only if whoever asks may send it there: raises ApiError if not.
+        """
+        target = target_of(request)
+        if target.subresource != "proxy":
+            return MAX_BODY
+        self.gatekeeper.authorize(self.gatekeeper.authenticate(request), target)
+        return MAX_PROXIED_BODY
+
     async def _answer_or_refuse(self, request: Request, target: Target) -> Response:
         try:
             return await self._answer(request, target)
@@ -82,8 +93,9 @@ class Server:
             return json_response(failure.code, failure.status())
 
     async def _answer(self, request: Request, target: Target) -> Response:
-        if len(request.body) > MAX_BODY:
-            raise errors.request_entity_too_large(f"limit is {MAX_BODY}")
+        limit = MAX_PROXIED_BODY if target.subresource == "proxy" else MAX_BODY
+        if len(request.body) > limit:
+            raise errors.request_entity_too_large(f"limit is {limit}")
         user = self.gatekeeper.authenticate(request)
         self.gatekeeper.authorize(user, target)
         if not target.is_resource:

@@ -14,7 +14,6 @@ from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 
 from kubereef.server.core import Server
-from kubereef.server.media import MAX_BODY
 from kubereef.server.peers import Peer, peer_of
 from kubereef.server.requests import Request, Response, json_response
 from kubereef.server.tunnels import Incoming, Outgoing, Tunnel
@@ -134,8 +133,10 @@ class HttpsServer:
     async def _request(self, http: web.BaseRequest) -> Request:
         path, query = _split(http.raw_path)
         headers, repeated = _headers(http)
-        body = await self._body(http, headers) if http.can_read_body else b""
-        return Request(http.method, path, query, headers, body, self._peer(http).user, repeated)
+        request = Request(http.method, path, query, headers, b"", self._peer(http).user, repeated)
+        if http.can_read_body:
+            request = request._replace(body=await self._body(http, headers, self._server.body_limit(request)))
+        return request
 
     def _peer(self, http: web.BaseRequest) -> Peer:
         """Return who is at the other end, as far as its certificate tells; it is read once per connection."""
@@ -149,9 +150,9 @@ class HttpsServer:
             raise errors.unauthorized()
         return peer
 
-    async def _body(self, http: web.BaseRequest, headers: dict[str, str]) -> bytes:
-        too_large = errors.request_entity_too_large(f"limit is {MAX_BODY}")
-        if (http.content_length or 0) > MAX_BODY:
+    async def _body(self, http: web.BaseRequest, headers: dict[str, str], limit: int) -> bytes:
+        too_large = errors.request_entity_too_large(f"limit is {limit}")
+        if (http.content_length or 0) > limit:
             raise too_large
         if headers.get("expect", "").lower() == "100-continue" and http.transport is not None:
             http.transport.write(_CONTINUE)
@@ -162,7 +163,7 @@ class HttpsServer:
                 while chunk := await http.content.readany():
                     chunks.append(chunk)
                     size += len(chunk)
-                    if size > MAX_BODY:
+                    if size > limit:
                         raise too_large
         except TimeoutError:
             raise errors.ApiError("the body did not come in time", code=408, reason="Timeout") from None

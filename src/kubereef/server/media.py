@@ -14,6 +14,8 @@ _PROTOBUF = "application/vnd.kubernetes.protobuf"
 _OFFERED = (JSON, YAML, _PROTOBUF)
 
 MAX_BODY = 3 * 1024 * 1024
+# What goes on to a Pod is no object: files are uploaded that way, such as those of a Ray job.
+MAX_PROXIED_BODY = 128 * 1024 * 1024
 MAX_DEPTH = 500
 
 _SHAPES = frozenset(("Table", "PartialObjectMetadata", "PartialObjectMetadataList"))

@@ -54,6 +54,8 @@ def target_of(request: Request) -> Target:
         if len(rest) >= 3 and not (rest[2] in _NAMESPACE_PARTS and not group):
             rest = rest[2:]
     name, subresource, tail = (*rest[1:3], "", "")[0], (*rest[2:3], "")[0], "/".join(rest[3:])
+    if tail and request.path.endswith("/"):
+        tail += "/"  # to a server behind a proxy this is another path
     if len(rest) == 1:
         name = ""
     verb = _verb(request, bool(name))

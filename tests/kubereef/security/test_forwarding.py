@@ -247,6 +247,20 @@ async def test_a_proxy_path_may_name_scheme_and_port(cluster, lines, name, wante
     assert lines.wanted == [wanted]
 
 
+@pytest.mark.parametrize(
+    ("asked", "reached"),
+    [
+        pytest.param("", "/", id="nothing is the root"),
+        pytest.param("/", "/", id="a slash is the root"),
+        pytest.param("/jobs", "/jobs", id="a page"),
+        pytest.param("/jobs/", "/jobs/", id="a slash at the end is kept, since that is another page"),
+    ],
+)
+async def test_a_proxied_path_arrives_as_it_was_asked_for(cluster, backend, asked, reached):
+    await fetched(cluster, f"{CORE}/pods/p/proxy{asked}")
+    assert [path for _, path, *_ in backend.asked] == [reached]
+
+
 @pytest.mark.parametrize("name", ["ftp:p:21", "a:b:c:d", "p:http", ":p"])
 async def test_a_proxy_path_that_makes_no_sense_is_refused(cluster, name):
     assert (await refused(cluster, f"{CORE}/pods/{name}/proxy/"))[0] == 400

@@ -340,6 +340,24 @@ async def test_a_body_at_the_limit_is_read(wire):
                 assert answer.status == status
 
 
+async def test_a_body_for_a_pod_may_be_larger(serve):
+    wire = await serve(Limits(linger=0.1))
+    path = "/api/v1/namespaces/default/services/nobody:dashboard/proxy/api/packages/gcs/a.zip"
+    data = BytesIO(b" " * (LIMIT + 1))
+    async with wire.session() as session, session.put(path, data=data) as answer:
+        assert answer.status == 404
+    told = await wire.raw(head("PUT", path, Content_Length=200_000_000, Authorization=f"Bearer {wire.token}"))
+    assert told.startswith(b"HTTP/1.1 413 ")
+    assert b"limit is 134217728" in told
+
+
+async def test_a_large_body_of_a_stranger_is_not_read(serve):
+    wire = await serve(Limits(linger=0.1))
+    path = "/api/v1/namespaces/default/services/nobody/proxy/"
+    data = await wire.raw(head("PUT", path, Content_Length=4_000_000))
+    assert data.startswith(b"HTTP/1.1 403 ")
+
+
 async def test_a_client_that_waits_to_be_told_to_go_on_is_told(wire):
     reader, writer = await wire.open()
     body = b'{"metadata":{"name":"c"}}'
