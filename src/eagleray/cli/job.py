@@ -1,7 +1,10 @@
-"""`eagleray job`: the RayJobs of a cluster, what a job prints, and a hand on the brake."""
+"""`eagleray job`: new RayJobs, those of a cluster, what a job prints, and a hand on the brake."""
 
 import sys
 from typing import TYPE_CHECKING
+
+from eagleray.cli import submit
+from eagleray.cli.arguments import Actions
 
 if TYPE_CHECKING:
     import argparse
@@ -18,19 +21,8 @@ EXIT_USAGE = 2
 
 def configure(parser: "argparse.ArgumentParser") -> None:
     """Declare the arguments of the command."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-
-    def action(name: str, summary: str) -> "argparse.ArgumentParser":
-        one = actions.add_parser(
-            name, help=summary, description=summary, formatter_class=parser.formatter_class
-        )
-        one.add_argument("-n", "--namespace", default="", help="a namespace; by default the context's")
-        one.add_argument("--kubeconfig", default="", help="a kubeconfig; by default as kubectl finds it")
-        one.add_argument(
-            "--context", default="", help="a context of the kubeconfig; by default the current one"
-        )
-        return one
-
+    action = Actions(parser).add
+    submit.configure(action("submit", "have Ray run a command in a cluster, and follow what it prints"))
     listing = action("list", "show the RayJobs, how far they are and what they wait for")
     listing.add_argument("-A", "--all-namespaces", action="store_true", help="those of all namespaces")
     logs = action("logs", "print what a job has printed")
@@ -43,6 +35,9 @@ def configure(parser: "argparse.ArgumentParser") -> None:
 
 def run(arguments: "argparse.Namespace") -> int:
     """Do what is asked; 0 if it is done, 1 if it was refused, 2 if it could not be asked for."""
+    if arguments.action == "submit":
+        return submit.run(arguments)
+
     import asyncio
 
     from eagleray.cli.connecting import Connection, NotAsked, place_of

@@ -79,13 +79,11 @@ class JobActions:
         job = await self._get(namespace, name)
         if job.state in TERMINAL or is_terminal(job.job_status):
             raise Refused(f"RayJob {job.place} has ended already: {job.job_status or job.state}")
-        dashboard = await self._dashboard(job)
+        dashboard = await self.dashboard(job)
         try:
             await dashboard.stop(job.job_id)
         except NotThere as missing:
-            raise Refused(
-                f"Ray has no job {job.job_id} of RayJob {job.place}: {_waits_for(job)}"
-            ) from missing
+            raise Refused(f"Ray has no job {job.job_id} of RayJob {job.place}: {waits_for(job)}") from missing
         cluster = "is deleted after that" if _is_shut_down(job) else "is left running"
         return [
             f"rayjob.ray.io/{name}: Ray stops job {job.job_id}",
@@ -132,7 +130,7 @@ class JobActions:
     # --- Ray's own word
 
     async def _ray_log(self, job: RayJob, *, follow: bool) -> AsyncIterator[str]:
-        dashboard = await self._dashboard(job)
+        dashboard = await self.dashboard(job)
         shown = 0
         while True:
             # Asked before the log is: whatever was printed before the end is in the log after it.
@@ -155,7 +153,7 @@ class JobActions:
         except NotThere as missing:
             raise _too_early(job, _NOT_IN_RAY) from missing
 
-    async def _dashboard(self, job: RayJob) -> Dashboard:
+    async def dashboard(self, job: RayJob) -> Dashboard:
         """Return the dashboard of a job's cluster, with the token that it asks for."""
         if not job.dashboard_url or not job.job_id:
             raise _too_early(job, _NOT_IN_RAY)
@@ -176,7 +174,7 @@ class JobActions:
 
 def _too_early(job: RayJob, what: str) -> Refused:
     return Refused(
-        f"RayJob {job.place} {what}: it is {job.state or 'New'} and waits for this: {_clipped(_waits_for(job))}"
+        f"RayJob {job.place} {what}: it is {job.state or 'New'} and waits for this: {clipped(waits_for(job))}"
         f" (eagleray why rayjob/{job.name} -n {job.namespace})"
     )
 
@@ -185,7 +183,7 @@ def _is_shut_down(job: RayJob) -> bool:
     return bool(job.spec.get("shutdownAfterJobFinishes")) and not job.has_selector
 
 
-def _waits_for(job: RayJob) -> str:
+def waits_for(job: RayJob) -> str:
     """Return what a job waits for, or how it ended, in the words of its status."""
     for kind in ("Progressing", "Failed", "Suspended"):
         condition = condition_of(job.status, kind)
@@ -205,11 +203,11 @@ def _row(job: RayJob, now: datetime) -> tuple[str, ...]:
         job.job_status or "-",
         job.cluster_name or "-",
         span(now - parse_time(job.metadata["creationTimestamp"])),
-        _clipped(_waits_for(job)),
+        clipped(waits_for(job)),
     )
 
 
-def _clipped(cause: str) -> str:
+def clipped(cause: str) -> str:
     """Return a cause as one line; `eagleray why` tells the rest."""
     line = " ".join(cause.split())
     return line if len(line) <= _LONGEST_CAUSE else f"{line[: _LONGEST_CAUSE - 1]}…"

@@ -20,10 +20,15 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "run": Command("eagleray.cli.run", "run manifests on a cluster of this machine, made for them alone"),
+    "up": Command("eagleray.cli.up", "keep a Kubernetes with Ray's operator on this machine"),
+    "down": Command("eagleray.cli.down", "end the kept cluster"),
+    "status": Command("eagleray.cli.status", "tell how the kept cluster is"),
     "validate": Command("eagleray.cli.validate", "check Ray manifests without a cluster"),
     "explain": Command("eagleray.cli.explain", "describe a field of a Ray kind"),
     "why": Command("eagleray.cli.why", "tell what an object waits for, and what would help"),
-    "job": Command("eagleray.cli.job", "list RayJobs, show what one prints, and stop one"),
+    "job": Command("eagleray.cli.job", "submit RayJobs, list them, show what one prints, and stop one"),
+    "serve": Command("eagleray.cli.serve", "show the clusters, traffic and applications of RayServices"),
     "cron": Command("eagleray.cli.cron", "list RayCronJobs, show coming runs, trigger, suspend and resume"),
     "operator": Command(
         "eagleray.cli.operator", "run the controllers against a Kubernetes", reads_flags=True

@@ -20,3 +20,14 @@ def table(rows: Sequence[tuple[str, ...]], skip: int) -> Iterator[str]:
     for row in shown:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield "   ".join(cells).rstrip()
+
+
+def size(number: int) -> str:
+    """Return how many bytes there are, in a unit that a reader takes in at once."""
+    amount, units = float(number), iter(("B", "KiB", "MiB", "GiB"))
+    unit = next(units)
+    for larger in units:
+        if amount < 1000:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{amount:.0f} {unit}" if amount >= 10 or unit == "B" else f"{amount:.1f} {unit}"

@@ -1,20 +1,17 @@
 """`eagleray validate`: tells what is wrong with Ray manifests, and where, without a cluster."""
 
-import os
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from eagleray.gates import GateError, parse_gates
+from eagleray.local.manifests import objects_in, read_source
 from eagleray.rayapi.rules import ValidationConfig
 from eagleray.rayapi.validate import NotRay, validate_object
 from kubewire.paths import FieldPath, show
-from kubewire.yamltext import MAX_BYTES, Document, Position, YamlError, decode, load_all, locate
+from kubewire.yamltext import Document, Position, YamlError, decode, load_all, locate
 
 if TYPE_CHECKING:
     import argparse
-
-MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
 
 EXIT_VALID = 0
 EXIT_PROBLEMS = 1
@@ -114,7 +111,7 @@ def run(arguments: "argparse.Namespace") -> int:
         print(f"eagleray validate: note: Eagleray's own operator does not have {gate} yet", file=sys.stderr)
     report = Report()
     for source in arguments.sources:
-        for name, content in _read(source):
+        for name, content in read_source(source):
             if isinstance(content, str):
                 report.cannot_read(name, content, Position(1, 1))
             else:
@@ -141,7 +138,7 @@ def _check_document(
         report.findings.append(
             Finding(name, twice.again, "error", message, "duplicate-key", twice.path, "keep one of them")
         )
-    for prefix, obj in _objects(document.value):
+    for prefix, obj in objects_in(document.value):
         subject = _subject(obj)
         try:
             verdict = validate_object(obj, config)
@@ -178,55 +175,12 @@ def _check_document(
             report.findings.append(Finding(name, start, "note", message, subject=subject))
 
 
-def _objects(value: object) -> Iterator[tuple[FieldPath, object]]:
-    """Yield the objects of a document with their paths: itself, or the items of a list kind."""
-    if value is None:
-        return
-    is_list = isinstance(value, dict) and str(value.get("kind", "")).endswith("List")
-    if isinstance(value, dict) and is_list and isinstance(value.get("items"), list):
-        for index, item in enumerate(value["items"]):
-            yield ("items", index), item
-    else:
-        yield (), value
-
-
 def _subject(obj: object) -> str:
     if not isinstance(obj, dict):
         return ""
     metadata = obj.get("metadata")
     name = metadata.get("name") or metadata.get("generateName") if isinstance(metadata, dict) else None
     return f"{obj.get('kind')}/{name}" if name else str(obj.get("kind", ""))
-
-
-def _read(source: str) -> Iterator[tuple[str, bytes | str]]:
-    """Yield name and content of each file that a source names, or why the content cannot be had."""
-    if source == "-":
-        yield "<stdin>", sys.stdin.buffer.read(MAX_BYTES + 1)
-        return
-    if not os.path.isdir(source):
-        yield source, _content(source)
-        return
-    inside = sorted(
-        os.path.join(folder, file)
-        for folder, _, files in os.walk(source)
-        for file in files
-        if file.endswith(MANIFEST_SUFFIXES)
-    )
-    if not inside:
-        yield (
-            source,
-            f"no manifests in this folder ({', '.join(f'*{suffix}' for suffix in MANIFEST_SUFFIXES)})",
-        )
-    for file in inside:
-        yield file, _content(file)
-
-
-def _content(file: str) -> bytes | str:
-    try:
-        with open(file, "rb") as opened:
-            return opened.read(MAX_BYTES + 1)
-    except OSError as bad:
-        return bad.strerror or str(bad)
 
 
 def _printable(line: str) -> str:

@@ -21,7 +21,7 @@ from eagleray.rayapi.kinds import KINDS
 from eagleray.runtime.options import read_options
 from kubereef.controllers.standard import standard_parts
 from kubereef.hosting import Hosted, NodeFailed, NodeOptions, hosting
-from kubereef.serving import Settings
+from kubereef.serving import Served, Settings
 from kubewire import errors
 from kubewire.sources import SystemClock, SystemEntropy
 
@@ -32,7 +32,14 @@ OPERATOR_FLAGS = (
     "--metrics-addr=0",
     "--health-probe-bind-address=0",
     "--use-kubernetes-proxy",
+    # A few clusters on the same machine may be asked often, and somebody waits for what they say.
+    "--dashboard-poll-interval=500ms",
 )
+# Somebody waits for Pods that start on this very machine, so that they are asked often whether they are ready.
+OPERATOR_ENVIRONMENT = {"EAGLERAY_READINESS_PERIOD_SECONDS": "2"}
+# A head whose dashboard has not come up in the 30 s that Ray grants its parts never gets ready, and says nothing. On a
+# machine that is busy or slow they take longer. What a manifest says wins.
+CONTAINER_ENVIRONMENT = ({"name": "RAY_DASHBOARD_SUBPROCESS_MODULE_WAIT_READY_TIMEOUT", "value": "180"},)
 
 
 class ClusterFailed(Exception):
@@ -51,6 +58,7 @@ class LocalSettings(NamedTuple):
     recipes: Path | None = None
     strict_images: bool = False
     operator_flags: Sequence[str] = ()
+    grace: float = 10.0  # seconds that Pods have at the end
 
 
 class LocalCluster:
@@ -90,18 +98,22 @@ class LocalCluster:
 async def local_cluster(settings: LocalSettings) -> AsyncIterator[LocalCluster]:
     """Run a cluster until the block ends; ClusterFailed if this machine cannot, or if it did not come up."""
     clock, entropy = SystemClock(), SystemEntropy()
-    options = read_options((*OPERATOR_FLAGS, *settings.operator_flags), {})
+    options = read_options((*OPERATOR_FLAGS, *settings.operator_flags), OPERATOR_ENVIRONMENT)
+    options = options._replace(container_env=(*CONTAINER_ENVIRONMENT, *options.container_env))
     server = Settings(
         settings.directory,
         settings.in_memory,
         port=settings.port,
         parts=standard_parts(with_storage=True),
     )
+
+    async def install(served: Served) -> None:
+        await _install_kinds(Client(transport_to(served.cluster.server), clock, entropy))
+
     try:
-        async with hosting(server, _node_options(settings)) as hosted:
+        async with hosting(server, _node_options(settings), meanwhile=install) as hosted:
             transport = transport_to(hosted.served.cluster.server)
             client = Client(transport, clock, entropy)
-            await _install_kinds(client)
             operator = Operator(
                 options, transport_to(hosted.served.cluster.server), clock=clock, entropy=entropy
             )
@@ -125,6 +137,7 @@ def _node_options(settings: LocalSettings) -> NodeOptions:
         resources=settings.resources,
         recipes=settings.recipes,
         strict_images=settings.strict_images,
+        grace=settings.grace,
     )
 
 

@@ -155,7 +155,7 @@ def _finish(cluster: Cluster, pod: Object, params: Params, settings: Settings, *
         add_head_address(inherited, host)
         init["env"] = inherited.entries
     if settings.probes:
-        add_probes(cluster, container, params, head=head)
+        add_probes(cluster, container, params, head=head, period=settings.readiness_period)
     if "plasma-directory" not in params:
         _add_shared_memory(spec, container)
     if head and cluster.autoscaling:

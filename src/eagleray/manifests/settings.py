@@ -21,6 +21,8 @@ class Settings(NamedTuple):
     cluster_domain: str = "cluster.local"
     login_shell: bool = False
     probes: bool = True
+    # How often a Pod is asked whether it is ready, from its start on; 0 is as the reference does.
+    readiness_period: int = 0
     init_container: bool = True
     deterministic_head_name: bool = False
     head_cluster_ip: bool = False
@@ -50,6 +52,7 @@ def switched(environment: Environment) -> Settings:
         cluster_domain=environment.cluster_domain,
         login_shell=environment.login_shell,
         probes=environment.probes_injection,
+        readiness_period=environment.readiness_period_seconds,
         init_container=environment.init_container_injection,
         deterministic_head_name=environment.deterministic_head_pod_name,
         head_cluster_ip=environment.head_cluster_ip_service,

@@ -12,6 +12,7 @@ class Environment(NamedTuple):
     webhooks: bool = False
     init_container_injection: bool = True
     probes_injection: bool = True
+    readiness_period_seconds: int = 0
     head_cluster_ip_service: bool = False
     cluster_domain: str = "cluster.local"
     ingress_on_openshift: bool = False
@@ -49,6 +50,7 @@ def read_environment(variables: Mapping[str, str]) -> tuple[Environment, list[st
         webhooks=variables.get("ENABLE_WEBHOOKS") == "true",
         init_container_injection=_unless_false(variables, "ENABLE_INIT_CONTAINER_INJECTION"),
         probes_injection=_unless_false(variables, "ENABLE_PROBES_INJECTION"),
+        readiness_period_seconds=seconds("EAGLERAY_READINESS_PERIOD_SECONDS", 0, least=1),
         head_cluster_ip_service=_if_true(variables, "ENABLE_RAY_HEAD_CLUSTER_IP_SERVICE"),
         cluster_domain=variables.get("CLUSTER_DOMAIN") or "cluster.local",
         ingress_on_openshift=_if_true(variables, "USE_INGRESS_ON_OPENSHIFT"),

@@ -180,6 +180,18 @@ def test_probes_ask_the_newest_endpoint_that_ray_has():
     )
 
 
+def test_readiness_can_be_asked_for_from_the_start_on():
+    often = switched(read_environment({"EAGLERAY_READINESS_PERIOD_SECONDS": "2"})[0])
+    usual, sooner = ray(head()), ray(head(often))
+    times = {"initialDelaySeconds": 2, "periodSeconds": 2, "failureThreshold": 23}
+    assert sooner["readinessProbe"] == {**usual["readinessProbe"], **times}, (
+        "it is given up after 45 s, as before"
+    )
+    assert sooner["livenessProbe"] == usual["livenessProbe"]
+    own = {"httpGet": {"port": 1}}
+    assert ray(head(often, head={"container": {"readinessProbe": own}}))["readinessProbe"] == own
+
+
 @pytest.mark.case("RC-77")
 def test_workers_of_a_fault_tolerant_cluster_wait_longer_for_the_head():
     tolerant = {"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}}
