@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 # Two at a time, a file never split, because files share servers.
 PYTEST := --numprocesses=2 --dist=loadfile --quiet
 # Tiers that start processes and kill them, or drive foreign clients.
-HEAVY := tests/reef tests/kubereef/durability tests/kubereef/node tests/sim
+HEAVY := tests/reef tests/ray tests/kubereef/durability tests/kubereef/node tests/sim
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-quick check fix generate lock bench clean
@@ -18,8 +18,8 @@ help: ## list the targets
 $(READY): requirements/dev.lock pyproject.toml scripts/setup
 	@PYTHON="$(PYTHON)" scripts/setup $(VENV)
 
-run: $(READY) ## validate the examples (the embedded cluster will run them)
-	@$(BIN)/eagleray validate examples
+run: $(READY) ## run a RayJob with real Ray on this machine (as root)
+	@$(BIN)/eagleray run examples/hello.yaml
 
 test: check ## all checks, then all tests
 	@$(BIN)/python -m pytest $(PYTEST)

@@ -1,11 +1,15 @@
 """Pods of a real node, as kubectl's users meet them: logs, exec, attach, cp, port-forward."""
 
+import fcntl
 import os
 import pty
 import re
 import select
+import signal
 import socket
+import struct
 import subprocess
+import termios
 import time
 import urllib.request
 
@@ -110,6 +114,11 @@ class Terminal:
     def write(self, text):
         os.write(self._master, text.encode())
 
+    def resize(self, rows, columns):
+        """Be of another size; kubectl is told as programs on a terminal are."""
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self._process.send_signal(signal.SIGWINCH)
+
     def read_until(self, text):
         """Return what was shown, up to a text."""
         shown, deadline = "", time.monotonic() + PATIENCE
@@ -138,6 +147,32 @@ def test_logs_are_shown_from_their_end(kubectl):
 def test_logs_carry_times(kubectl):
     (line,) = kubectl("logs", "web", "-c", "helper", "--timestamps").splitlines()
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z helping", line)
+
+
+def test_logs_of_all_containers_are_shown_at_once(kubectl):
+    said = kubectl("logs", "web", "--all-containers", "--prefix", "--tail=2")
+    assert re.search(r"^\[pod/web/app\] (tick|heard) ", said, re.MULTILINE)
+    assert "[pod/web/helper] helping\n" in said
+
+
+def test_logs_are_shown_since_a_moment(kubectl):
+    everything = kubectl("logs", "web", "-c", "app").splitlines()
+    recent = kubectl("logs", "web", "-c", "app", "--since=1s").splitlines()
+    assert 1 <= len(recent) <= 20
+    assert recent[0] != everything[0]
+    assert kubectl("logs", "web", "-c", "helper", "--since-time=2100-01-01T00:00:00Z") == ""
+
+
+def test_logs_are_cut_to_a_number_of_bytes(kubectl):
+    assert kubectl("logs", "web", "-c", "helper", "--limit-bytes=4") == "help"
+
+
+def test_a_pod_of_several_containers_shows_the_log_of_the_first(kubectl):
+    assert "tick 1\n" in kubectl("logs", "web")
+
+
+def test_a_container_that_is_not_there_has_no_log(kubectl):
+    assert "container nobody is not valid for pod web" in kubectl("logs", "web", "-c", "nobody", code=1)
 
 
 def test_logs_are_followed(starts):
@@ -174,6 +209,56 @@ def test_exec_on_a_terminal_is_a_conversation(kubectl):
         assert terminal.wait() == 5
 
 
+def test_a_terminal_is_as_large_as_ones_own_and_grows_with_it(kubectl):
+    with Terminal(kubectl, "exec", "-it", "web", "-c", "helper", "--", "sh") as terminal:
+        terminal.resize(31, 91)
+        terminal.write(
+            "while ! stty size | grep '31 91'; do sleep 0.1; done; trap 'stty size' WINCH; echo rea''dy\n"
+        )
+        terminal.read_until("ready")
+        terminal.resize(41, 121)
+        terminal.write("while ! stty size | grep '41 121'; do sleep 0.1; done; echo gro''wn\n")
+        terminal.read_until("grown")
+        terminal.write("exit\n")
+        assert terminal.wait() == 0
+
+
+def test_ctrl_c_ends_what_runs_on_the_terminal(kubectl):
+    script = "trap 'echo caught; exit 3' INT; echo ready; while :; do sleep 0.1; done"
+    with Terminal(kubectl, "exec", "-it", "web", "-c", "helper", "--", "sh", "-c", script) as terminal:
+        terminal.read_until("ready")
+        terminal.write("\x03")
+        terminal.read_until("caught")
+        assert terminal.wait() == 3
+
+
+def test_attach_on_a_terminal_joins_the_containers_own(kubectl):
+    script = 'while read line; do test "$line" = end && exit 4; echo heard $line of $(stty size); done'
+    container = {
+        "name": "app",
+        "image": "busybox",
+        "command": ["sh", "-c", script],
+        "stdin": True,
+        "tty": True,
+    }
+    spec = {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 1}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "talks"}, "spec": spec}
+    kubectl("create", "-f", "-", given=pod)
+    kubectl("wait", "--for=condition=Ready", "pod/talks", "--timeout=25s")
+    with Terminal(kubectl, "attach", "-it", "talks") as terminal:
+        terminal.resize(33, 93)
+        deadline = time.monotonic() + PATIENCE
+        shown = ""
+        while "of 33 93" not in shown:
+            assert time.monotonic() < deadline, shown
+            terminal.write("word\n")
+            shown += terminal.read_until("heard word of ")
+        terminal.write("end\n")
+        terminal.wait()
+    kubectl("wait", "--for=jsonpath={.status.phase}=Failed", "pod/talks", "--timeout=25s")
+    kubectl("delete", "pod", "talks", "--now")
+
+
 def test_attach_joins_the_containers_own_streams(starts):
     process = starts("attach", "-i", "web", "-c", "app", stdin=subprocess.PIPE)
     process.stdin.write("word\n")
@@ -189,6 +274,19 @@ def test_files_are_copied_both_ways(kubectl, tmp_path):
     kubectl("cp", str(there), "web:/tmp/copied", "-c", "helper")
     kubectl("cp", "web:/tmp/copied", str(back), "-c", "helper")
     assert back.read_bytes() == there.read_bytes()
+
+
+def test_directories_are_copied_both_ways(kubectl, tmp_path):
+    there, back = tmp_path / "there", tmp_path / "back"
+    (there / "deep").mkdir(parents=True)
+    (there / "deep" / "file").write_text("word")
+    (there / "script").write_text("#!/bin/sh\n")
+    (there / "script").chmod(0o755)
+    kubectl("cp", str(there), "web:/tmp/tree", "-c", "helper")
+    look = "cat /tmp/tree/deep/file && test -x /tmp/tree/script"
+    assert kubectl("exec", "web", "-c", "helper", "--", "sh", "-c", look) == "word"
+    kubectl("cp", "web:/tmp/tree", str(back), "-c", "helper")
+    assert (back / "deep" / "file").read_text() == "word"
 
 
 def test_ports_are_forwarded_also_to_what_listens_on_loopback(starts, transport):

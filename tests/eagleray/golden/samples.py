@@ -11,6 +11,7 @@ from kubereef.node.scripted import NodeShape
 from kubewire import errors
 from kubewire.yamltext import load_all
 from tests.conftest import REPOSITORY
+from tests.eagleray.gateways import GATEWAY_KINDS, ScriptedGateways
 from tests.eagleray.golden.normalise import recording
 from tests.eagleray.golden.standin import RunningEverywhere
 from tests.eagleray.world import PATHS, world_of
@@ -36,7 +37,8 @@ NODES = (
 class Due(NamedTuple):
     """Which recordings of a folder are due: those of samples of some kinds, made by an operator with some flags.
 
-    Where `ray_answers`, dashboards say of every job that it runs; elsewhere nobody answers there.
+    Where `ray_answers`, dashboards say of every job and of every Serve application that it runs, and Gateways are taken
+    on; elsewhere nobody answers.
     """
 
     kinds: tuple[str, ...]
@@ -62,8 +64,8 @@ PREFIXES = {
 
 # The folders beside the reference's samples. Other kinds of alpha-gates need gates whose features come later.
 DUE = {
-    "golden": Due(kinds=("RayCluster", "RayJob")),
-    "golden/with-ray": Due(kinds=("RayJob",), ray_answers=True),
+    "golden": Due(kinds=("RayCluster", "RayJob", "RayService")),
+    "golden/with-ray": Due(kinds=("RayJob", "RayService"), ray_answers=True),
     "golden/alpha-gates": Due(kinds=("RayJob",), flags=("--feature-gates=SidecarSubmitterRestart=true",)),
 }
 
@@ -132,9 +134,12 @@ async def golden_world(samples, **options):
     """Give a world for samples of one folder, with an empty namespace for each of them."""
     (folder,) = {sample.folder for sample in samples}
     due = DUE[folder]
-    kinds = dict.fromkeys(("RayCluster", *due.kinds))
+    kinds = dict.fromkeys(("RayCluster", *due.kinds, *GATEWAY_KINDS))
     options = {"flags": due.flags, "variables": due.variables, **options}
-    async with world_of(nodes=NODES, kinds=tuple(kinds), **options) as world:
+    async with (
+        world_of(nodes=NODES, kinds=tuple(kinds), **options) as world,
+        ScriptedGateways(world, accepts=due.ray_answers),
+    ):
         if due.ray_answers:
             world.dashboards.heads = RunningEverywhere(world.clock)
         for sample in samples:

@@ -13,9 +13,9 @@ once, stored by content and shared. Errors are ImageError: `reason` is what the 
 from kubereef.node.images.control import OnProgress, Progress
 from kubereef.node.images.errors import BadRecipe, ImageError, ImageInUse
 from kubereef.node.images.image import Bind, Image, User
-from kubereef.node.images.pull import Images, PullPolicy, Settings, cache_directory
+from kubereef.node.images.pull import Images, PullPolicy, Settings, cache_directory, recipe_directory
 from kubereef.node.images.references import InvalidReference, Reference, parse_reference
-from kubereef.node.images.store import Stored
+from kubereef.node.images.store import Present, Stored
 
 __all__ = [
     "BadRecipe",
@@ -26,6 +26,7 @@ __all__ = [
     "Images",
     "InvalidReference",
     "OnProgress",
+    "Present",
     "Progress",
     "PullPolicy",
     "Reference",
@@ -34,4 +35,5 @@ __all__ = [
     "User",
     "cache_directory",
     "parse_reference",
+    "recipe_directory",
 ]

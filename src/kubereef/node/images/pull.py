@@ -19,10 +19,10 @@ from kubereef.node.images.errors import (
     NoRecipe,
 )
 from kubereef.node.images.image import Image
-from kubereef.node.images.planning import plan_image
+from kubereef.node.images.planning import Plan, plan_image
 from kubereef.node.images.recipes import read_catalogue
 from kubereef.node.images.references import InvalidReference, Reference, parse_reference
-from kubereef.node.images.store import Lease, Record, Store, Stored
+from kubereef.node.images.store import Lease, Present, Record, Store, Stored
 from kubewire.sources import Clock
 
 T = TypeVar("T")
@@ -71,6 +71,14 @@ def cache_directory() -> Path:
     if named:
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "eagleray"
+
+
+def recipe_directory() -> Path:
+    """Return where a user's own recipes are: EAGLERAY_RECIPES, or eagleray/recipes in the configuration directory."""
+    named = os.environ.get("EAGLERAY_RECIPES")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "eagleray" / "recipes"
 
 
 class Images:
@@ -128,6 +136,10 @@ class Images:
         leases.pop().release()
         if not leases:
             del self._held[image.digest]
+
+    async def present(self) -> list[Present]:
+        """Return what images there are, the largest first; cheap enough to be asked for all the time."""
+        return await self._look_up(self._store.present)
 
     async def list(self) -> list[Stored]:
         """Return the images on disk, the one that was used last first."""
@@ -216,9 +228,7 @@ class Images:
             recipe = read_catalogue(self._settings.recipes).find(reference)
             plan = plan_image(reference, recipe, self._settings.strict)
             for _ in range(_ATTEMPTS):
-                for layer in plan.layers:
-                    self._store.make_layer(layer, control, plan.needs)
-                lease = self._store.lease(plan.record)
+                lease = self._make_layers(plan, control)
                 if lease is not None:
                     self._store.write_record(plan.record)
                     return _Held(plan.record, lease)
@@ -230,6 +240,18 @@ class Images:
         raise BuildFailed(
             f"{reference} is removed by another process each time it was made; end that one first"
         )
+
+    def _make_layers(self, plan: Plan, control: Control) -> Lease | None:
+        """Make what is missing of an image and hold all of it; None if some of it was removed meanwhile."""
+        made = (
+            Lease()
+        )  # no image has these layers yet, so that pruning would remove the first while the last is made
+        try:
+            for layer in plan.layers:
+                self._store.hold_layer(self._store.make_layer(layer, control, plan.needs), made)
+            return self._store.lease(plan.record)
+        finally:
+            made.release()
 
     def _hold_present(self, reference: Reference) -> _Held | None:
         record = self._store.read_record(str(reference))

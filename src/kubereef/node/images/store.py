@@ -65,6 +65,13 @@ class Stored(NamedTuple):
     in_use: bool
 
 
+class Present(NamedTuple):
+    """An image of the store, by all its names, as a node tells of it."""
+
+    names: tuple[str, ...]
+    size: int
+
+
 class Lease:
     """As long as it is held, no process removes the image. Ends with `release`, or with this process."""
 
@@ -122,6 +129,12 @@ class Store:
                 os.close(held)
         return key
 
+    def hold_layer(self, key: str, lease: Lease) -> None:
+        """Have a lease hold one layer as well, unless it is being removed at this moment."""
+        descriptor = self._locks.share(key)
+        if descriptor is not None:
+            lease.add(descriptor)
+
     def write_record(self, record: Record) -> None:
         """Store an image under its reference; the caller holds a lease of it."""
         file = self._record_file(record.reference)
@@ -177,6 +190,12 @@ class Store:
             warnings=record.warnings,
             size=sum(self._size(key) for key in _keys(record)),
         )
+
+    def present(self) -> list[Present]:
+        """Return what images there are, the largest first; unlike `list` it looks at no lock, so it disturbs nobody."""
+        found = [self.image(record) for _, record in self._records() if self.is_whole(record)]
+        found.sort(key=lambda image: (-image.size, image.reference))
+        return [Present((image.id, image.reference), image.size) for image in found]
 
     def list(self) -> list[Stored]:
         """Return all images, the one that was used last first."""

@@ -33,9 +33,10 @@ class NetworkCalls:
         for name, value in (("User-Agent", _USER_AGENT), ("Accept", "*/*")):
             if name.lower() not in {given.lower() for given in headers}:
                 headers[name] = value
+        session = self._session or self._open()  # the first takes a while, which is not the Pod's fault
         try:
             async with asyncio.timeout(patience):
-                return await self._get(url, headers)
+                return await _get(session, url, headers)
         except TimeoutError:
             return Answer(False, f'Get "{url}": context deadline exceeded (Client.Timeout exceeded)')
 
@@ -59,31 +60,36 @@ class NetworkCalls:
         if self._session is not None:
             await self._session.close()
 
-    async def _get(self, url: str, headers: dict[str, str]) -> Answer:
+    def _open(self) -> "aiohttp.ClientSession":
         import aiohttp  # a tenth of a second to import, and many nodes never probe by HTTP
 
-        if self._session is None:
-            context = ssl.create_default_context()
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE  # a kubelet checks no certificates of Pods
-            connector = aiohttp.TCPConnector(ssl=context, force_close=True, limit=0)
-            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
-        first = urlsplit(url)
-        try:
-            for _ in range(_MOST_REDIRECTS):
-                async with self._session.get(url, headers=headers, allow_redirects=False) as answer:
-                    target = answer.headers.get("Location")
-                    if answer.status not in (301, 302, 303, 307, 308) or not target:
-                        body = (await answer.content.read(_MOST_BODY)).decode(errors="replace")
-                        if 200 <= answer.status < 400:
-                            return Answer(True, body)
-                        return Answer(False, f"HTTP probe failed with statuscode: {answer.status}")
-                url = urljoin(url, target)
-                if urlsplit(url).hostname != first.hostname:
-                    return Answer(True, "Probe terminated redirects")  # to others it does not go
-        except (aiohttp.ClientError, OSError) as trouble:
-            return Answer(False, f'Get "{url}": {_in_words(trouble)}')
-        return Answer(False, f'Get "{url}": stopped after {_MOST_REDIRECTS} redirects')
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE  # a kubelet checks no certificates of Pods
+        connector = aiohttp.TCPConnector(ssl=context, force_close=True, limit=0)
+        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        return self._session
+
+
+async def _get(session: "aiohttp.ClientSession", url: str, headers: dict[str, str]) -> Answer:
+    from aiohttp import ClientError  # whoever has a session has imported it
+
+    first = urlsplit(url)
+    try:
+        for _ in range(_MOST_REDIRECTS):
+            async with session.get(url, headers=headers, allow_redirects=False) as answer:
+                target = answer.headers.get("Location")
+                if answer.status not in (301, 302, 303, 307, 308) or not target:
+                    body = (await answer.content.read(_MOST_BODY)).decode(errors="replace")
+                    if 200 <= answer.status < 400:
+                        return Answer(True, body)
+                    return Answer(False, f"HTTP probe failed with statuscode: {answer.status}")
+            url = urljoin(url, target)
+            if urlsplit(url).hostname != first.hostname:
+                return Answer(True, "Probe terminated redirects")  # to others it does not go
+    except (ClientError, OSError) as trouble:
+        return Answer(False, f'Get "{url}": {_in_words(trouble)}')
+    return Answer(False, f'Get "{url}": stopped after {_MOST_REDIRECTS} redirects')
 
 
 def _in_words(trouble: Exception) -> str:

@@ -43,6 +43,10 @@ class Sandbox(Protocol):
         """A descriptor of the network namespace."""
         ...
 
+    async def ended(self) -> None:
+        """Return when the namespaces have ended by themselves, with everything in them; most never do."""
+        ...
+
     async def close(self) -> None:
         """Let the namespaces go, after all containers have ended."""
         ...

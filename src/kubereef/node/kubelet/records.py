@@ -110,6 +110,11 @@ class ContainerRecord:
         """Whether it ended as an init container should."""
         return self.ending is not None and self.ending.exit_code == 0
 
+    @property
+    def has_other_resources(self) -> bool:
+        """Whether it runs with other resources than it is to have."""
+        return self.run is not None and self.run.resources != (self.spec.get("resources") or {})
+
     def pause_left(self, now: datetime) -> float:
         """Return for how many seconds a container that has ended is not to be started again."""
         if self.ending is None or not self._backoff or self._is_forgiven(self.ending.finished):
@@ -205,6 +210,7 @@ class PodRecord:
         self.has_sandbox = False
         self.is_initialized = False  # in this sandbox, its own containers were let start
         self.sandbox_retry_at: datetime | None = None
+        self.resize_problem = ""  # why a container cannot be given the resources that it is to have now
         self.verdict: Waiting | None = None  # reason and message of a Pod that fails as a whole
         self.is_deleted = False
         self.is_ended = False  # nothing of it will ever run again

@@ -46,6 +46,19 @@ def pod_limits(spec: Object) -> Limits:
     )
 
 
+def wider(first: Limits, second: Limits) -> Limits:
+    """Return limits within which there is room for both: what the one or the other leaves open stays as it is."""
+
+    def both(one: float | None, other: float | None) -> float | None:
+        return None if one is None or other is None else max(one, other)
+
+    memory = both(first.memory, second.memory)
+    return Limits(
+        memory=None if memory is None else int(memory),
+        cpu_cores=both(first.cpu_cores, second.cpu_cores),
+    )
+
+
 def cpu_shares(milli_cpu: int) -> int:
     """Return the kernel's shares for a request in thousandths of a CPU."""
     return max(_FEWEST_SHARES, milli_cpu * _SHARES_PER_CPU // 1000)

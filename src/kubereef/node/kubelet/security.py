@@ -39,6 +39,21 @@ def pod_refusal(spec: Object) -> Waiting | None:
     return Waiting(reason, f"Pod was rejected: {what}")
 
 
+def unserved(spec: Object) -> Iterator[str]:
+    """Yield in words what a Pod asks for and runs without, since it is reached in other ways too."""
+    if spec.get("hostNetwork"):
+        return  # its ports are the node's own
+    for field in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(field) or ()):
+            for number, port in enumerate(container.get("ports") or ()):
+                if port.get("hostPort"):
+                    place = f"spec.{field}[{index}].ports[{number}].hostPort"
+                    yield (
+                        f"{place}: this node opens no port {port['hostPort']} for a Pod; "
+                        "use a Service of type NodePort, or hostNetwork"
+                    )
+
+
 def check_supported(place: str, container: Object) -> None:
     """Raise `ConfigProblem` for a container that this node cannot run as it asks; it may have come after its Pod."""
     context: Object = container.get("securityContext") or {}

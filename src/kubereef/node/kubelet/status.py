@@ -11,7 +11,10 @@ from kubewire.times import format_time
 
 OVER = ("Succeeded", "Failed")
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-_OWN_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+_RESIZING = "PodResizeInProgress"
+_OWN_CONDITIONS = (
+    "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled", _RESIZING
+)  # fmt: skip
 _FIELDS: dict[ContainerKind, str] = {
     "init": "initContainerStatuses",
     "container": "containerStatuses",
@@ -152,6 +155,8 @@ def _conditions(pod: PodRecord, phase: str, before: Iterable[Object], now: datet
         {"type": "ContainersReady", **containers},
         {"type": "PodScheduled", "status": "True"},
     ]
+    if pod.resize_problem:
+        own.append({"type": _RESIZING, "status": "True", "reason": "Error", "message": pod.resize_problem})
     generation = pod.pod["metadata"].get("generation")
     for condition in own:
         old = known.get(condition["type"])

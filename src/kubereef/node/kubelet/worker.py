@@ -10,14 +10,14 @@ from kubereef.controllers.resources import PODS
 from kubereef.kinds.resource import Object
 from kubereef.node.kubelet.container import ContainerLife
 from kubereef.node.kubelet.events import Named
-from kubereef.node.kubelet.interfaces import NodeFacts, Tools
+from kubereef.node.kubelet.interfaces import NodeFacts, Sandbox, Tools
 from kubereef.node.kubelet.making import Ground
-from kubereef.node.kubelet.plan import Plan, Stop, pod_plan
+from kubereef.node.kubelet.plan import Plan, Stop, is_finished, pod_plan
 from kubereef.node.kubelet.problems import VolumeProblem
-from kubereef.node.kubelet.records import PodRecord, Waiting, Wish
+from kubereef.node.kubelet.records import ContainerRecord, PodRecord, Waiting, Wish
 from kubereef.node.kubelet.reporting import Reporter
-from kubereef.node.kubelet.resources import GpuPool, container_limits, pod_limits
-from kubereef.node.kubelet.security import pod_refusal
+from kubereef.node.kubelet.resources import GpuPool, container_limits, pod_limits, wider
+from kubereef.node.kubelet.security import pod_refusal, unserved
 from kubereef.node.kubelet.status import OVER, pod_status
 from kubereef.node.kubelet.trees import remove_tree
 from kubereef.node.network.resolv import (
@@ -28,7 +28,7 @@ from kubereef.node.network.resolv import (
     pod_resolution,
     write_resolution,
 )
-from kubereef.node.sandbox import Mount, PodSpec, Refused, SandboxError, write_etc_files
+from kubereef.node.sandbox import Limits, Mount, PodSpec, Refused, SandboxError, write_etc_files
 from kubereef.node.sandbox.pod import check_pod
 from kubewire import errors
 from kubewire.times import parse_time
@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 DEFAULT_GRACE = 30
 ABANDONED_GRACE = 1.0
+EVICTION_GRACE = 1.0  # of a Pod that takes more than it may: other kubelets give it no more either
 LOOK_EVERY = 10.0  # how often emptyDirs are measured
 REFRESH_EVERY = 30.0  # how often mounted ConfigMaps, Secrets and tokens are compared with their sources
 _FIRST_PAUSE = 0.5
@@ -58,8 +59,10 @@ class PodWorker:
         self._ground = Ground(self.record, tools, facts, gpus)
         self._lives: dict[str, ContainerLife] = {}
         self._news = asyncio.Event()
+        self._refresh_due = asyncio.Event()
         self._opening: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._failures = 0
         self._is_stopped = False
         self._shortest: float | None = None
@@ -89,12 +92,15 @@ class PodWorker:
         """Hear of the Pod as the API server has it now."""
         if int(pod["metadata"]["resourceVersion"]) < int(self.record.pod["metadata"]["resourceVersion"]):
             return  # older than the answer to our own write
+        if _annotated(pod) != _annotated(self.record.pod):
+            self._refresh_due.set()  # by which people ask for the newest ConfigMaps and Secrets
+        before = self.record.spec
         self.record.take_over(pod)
         if self.record.is_deleted:
             grace = pod["metadata"].get("deletionGracePeriodSeconds")
             self._hasten(DEFAULT_GRACE if grace is None else grace)
-        else:
-            self._resize()
+        elif before != self.record.spec or self.record.resize_problem:
+            self._resize(pod_limits(before))
         self._news.set()
 
     async def stop(self, grace: float) -> None:
@@ -145,6 +151,8 @@ class PodWorker:
         """Carry out one plan after the other until nothing is left to be done."""
         if not self._has_lived():
             self.record.verdict = self._refusal()
+            for text in unserved(self.record.spec):
+                self._tools.events.warning(self.record.pod, "HostPortNotServed", text)
         keeping = self._tools.tasks.spawn(self._keep(), f"volumes of {self.record.name}")
         try:
             while True:
@@ -263,18 +271,38 @@ class PodWorker:
             life = self._lives[name] = ContainerLife(record, self._ground, self._news.set)
         return life
 
-    def _resize(self) -> None:
+    def _resize(self, before: Limits) -> None:
         """Give containers that run what their manifest says now; those that cannot take it are restarted."""
-        for record in self.record.containers:
-            run, wanted = record.run, record.spec.get("resources") or {}
-            if run is None or run.resources == wanted:
-                continue
-            if _needs_restart(record.spec, run.resources, wanted):
+        differing = [record for record in self.record.containers if record.has_other_resources]
+        for record in differing:
+            assert record.run is not None, "what does not run has no resources"
+            if _needs_restart(record.spec, record.run.resources, record.spec.get("resources") or {}):
                 record.wish = Wish(f"Container {record.name} resize requires restart")
-                continue
-            self._tools.runtime.resize(self._ground.uid, "", pod_limits(self.record.spec))
-            self._tools.runtime.resize(self._ground.uid, record.name, container_limits(record.spec))
-            record.run = run._replace(resources=wanted)
+        in_place = [record for record in differing if record.wish is None]
+        problem, self.record.resize_problem = self.record.resize_problem, ""
+        if not in_place:
+            return
+        try:
+            self._resize_in_place(in_place, before)
+        except OSError as refusal:
+            text = f"resources of {', '.join(one.name for one in in_place)} cannot be changed: {refusal}"
+            self.record.resize_problem = text
+            if text != problem:
+                self._tools.events.warning(self.record.pod, "ResizeError", text)
+
+    def _resize_in_place(self, records: Sequence[ContainerRecord], before: Limits) -> None:
+        runtime, uid, after = self._tools.runtime, self._ground.uid, pod_limits(self.record.spec)
+        # The kernel wants the Pod never to have less than a container of it, whichever of them grows or shrinks.
+        runtime.resize(uid, "", wider(before, after))
+        for record in records:
+            limits = container_limits(record.spec)
+            used = runtime.usage(uid, record.name).working_set
+            if limits.memory is not None and used > limits.memory:
+                raise OSError(f"{record.name} uses {used} bytes of memory and is to have {limits.memory}")
+            runtime.resize(uid, record.name, limits)
+            assert record.run is not None, "only containers that run are resized"
+            record.run = record.run._replace(resources=record.spec.get("resources") or {})
+        runtime.resize(uid, "", after)
 
     # --- the sandbox
 
@@ -285,6 +313,10 @@ class PodWorker:
         """
         record = self.record
         try:
+            if self._ground.sandbox is not None:
+                await self._leave_lost_sandbox()
+                if is_finished(record):
+                    return  # what ran in it is not to run again
             await self._ground.volumes.prepare()
             await self._open_sandbox()
         except VolumeProblem as problem:
@@ -312,11 +344,27 @@ class PodWorker:
         ground.hostname = spec.hostname
         sandbox = await self._tools.runtime.open_sandbox(ground.uid, spec, pod_limits(record.spec))
         ground.sandbox = sandbox
+        self._watching = self._tools.tasks.spawn(self._watch(sandbox), f"namespaces of {record.name}")
         if spec.host_network:
             record.addresses = facts.host_ips
         else:
             record.addresses = await self._tools.network.attach(ground.uid, sandbox.network)
         ground.etc_mounts = await self._tools.offload(self._write_etc)
+
+    async def _watch(self, sandbox: Sandbox) -> None:
+        """Have a new sandbox made when this one has been killed: nothing could be started in it any more."""
+        await sandbox.ended()
+        if self.record.has_sandbox and not self._is_ending():
+            text = "Pod sandbox changed, it will be killed and re-created."
+            self._tools.events.normal(self.record.pod, "SandboxChanged", text)
+        self.record.has_sandbox = False
+        self._news.set()
+
+    async def _leave_lost_sandbox(self) -> None:
+        for life in self._lives.values():
+            life.kill()
+        await asyncio.gather(*(life.ended() for life in self._lives.values()))
+        await self._close_sandbox()
 
     def _sandbox_spec(self) -> PodSpec:
         spec = self.record.spec
@@ -358,6 +406,8 @@ class PodWorker:
         ground = self._ground
         sandbox, ground.sandbox = ground.sandbox, None
         self.record.has_sandbox = False
+        if self._watching is not None:
+            self._watching.cancel()
         try:
             await self._tools.runtime.remove(ground.uid)
         except SandboxError as trouble:
@@ -372,16 +422,22 @@ class PodWorker:
     async def _keep(self) -> None:
         """Keep volumes up to date, and see to it that none grows above its limit."""
         volumes, clock = self._ground.volumes, self._tools.clock
-        if not volumes.has_limits and not volumes.needs_refresh:
-            return
         next_refresh = clock.monotonic() + REFRESH_EVERY
         while True:
-            await clock.sleep(LOOK_EVERY)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY):
+                    await self._refresh_due.wait()
+                    next_refresh = clock.monotonic()
+            self._refresh_due.clear()
+            if self.record.resize_problem:
+                self._resize(pod_limits(self.record.spec))
+                self._news.set()
             if not self.record.has_sandbox:
                 continue
             if volumes.has_limits and (text := await self._tools.offload(volumes.overflow)):
                 self.record.verdict = Waiting("Evicted", text)
                 self._tools.events.warning(self.record.pod, "Evicted", text)
+                self._hasten(EVICTION_GRACE)
                 self._news.set()
                 return
             if volumes.needs_refresh and clock.monotonic() >= next_refresh:
@@ -428,6 +484,11 @@ class PodWorker:
     def _newest(self) -> tuple[Object, Object]:
         now = self._tools.clock.now()
         return self.record.pod, pod_status(self.record, self._facts.host_ips, now)
+
+
+def _annotated(pod: Object) -> tuple[object, object]:
+    meta = pod["metadata"]
+    return meta.get("annotations"), meta.get("labels")
 
 
 def _needs_restart(container: Object, before: Object, after: Object) -> bool:

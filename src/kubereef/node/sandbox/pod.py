@@ -8,6 +8,7 @@ The namespaces are kept by open descriptors and need no process; only a Pod whos
 has a keeper in it, which reaps what they leave behind and whose end is theirs.
 """
 
+import asyncio
 import os
 import signal
 
@@ -63,6 +64,13 @@ class PodSandbox:
         """The namespaces by kind, as helpers want them."""
         shared = {"net": self.network, "uts": self.uts, "ipc": self.ipc}
         return shared if self.pid is None else {**shared, "pid": self.pid}
+
+    async def ended(self) -> None:
+        """Return when somebody has killed the keeper, and so all of the Pod; without one, that never happens."""
+        if self.keeper is None:
+            await asyncio.get_running_loop().create_future()
+        else:
+            await self.keeper.wait()
 
     async def close(self) -> None:
         """Let the namespaces go: they end with the last process in them, and with them the Pod's links."""

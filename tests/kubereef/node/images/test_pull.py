@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from kubereef.node.images import ImageError, ImageInUse, Progress, Settings, cache_directory
+from kubereef.node.images import ImageError, ImageInUse, Progress, Settings, cache_directory, recipe_directory
 from kubereef.node.images import store as store_module
 from kubereef.node.images.errors import BuildCancelled, BuildFailed, InvalidImageName, NeverPull, NoRecipe
 from kubereef.node.images.host import Base
@@ -119,6 +119,20 @@ async def test_many_who_want_an_image_share_one_build_and_its_progress(images, g
     assert gate.builds == 1
     assert len({image.digest for image in made}) == 1
     assert all("building" in {progress.stage for progress in each} for each in heard)
+
+
+async def test_pruning_while_an_image_is_made_takes_none_of_its_layers(tmp_path, monkeypatch):
+    images = images_with(tmp_path, "recipes: [{image: app, python: {prefix: /opt/python}}]")
+    built = []
+
+    def quick(layer, tree, scratch, control):
+        built.append(type(layer))
+        images._store.prune()
+
+    monkeypatch.setattr(store_module, "build_layer", quick)
+    await images.pull("app")
+    assert built == [PythonLayer, Base]
+    await images.close()
 
 
 async def test_two_processes_build_once(tmp_path, gate):
@@ -308,6 +322,22 @@ def test_the_cache_is_where_the_user_wants_it(monkeypatch, variables, want):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert str(cache_directory()) == want
+
+
+@pytest.mark.parametrize(
+    ("variables", "want"),
+    [
+        ({"EAGLERAY_RECIPES": "/a"}, "/a"),
+        ({"XDG_CONFIG_HOME": "/b"}, "/b/eagleray/recipes"),
+        ({"HOME": "/c"}, "/c/.config/eagleray/recipes"),
+    ],
+)
+def test_recipes_are_where_the_user_wants_them(monkeypatch, variables, want):
+    for name in ("EAGLERAY_RECIPES", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert str(recipe_directory()) == want
 
 
 def test_settings_have_bounds_by_default():

@@ -1,12 +1,15 @@
 """Which references have recipes, which are refused and how, and recipes that users add."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from kubereef.node.images import BadRecipe, parse_reference
 from kubereef.node.images.errors import NoRecipe
 from kubereef.node.images.recipes import asked_python, read_catalogue, read_recipes
+
+REPOSITORY = Path(__file__).parents[4]
 
 
 def find(name, folder=None):
@@ -27,6 +30,10 @@ def test_a_ray_release_is_a_python_with_that_ray(name):
         "/home/ray",
     )
     assert asked_python(recipe) == ""
+
+
+def test_a_dashboard_of_ray_may_take_its_time_on_a_machine_that_is_shared():
+    assert int(find("rayproject/ray:2.52.0").env["RAY_DASHBOARD_SUBPROCESS_MODULE_WAIT_READY_TIMEOUT"]) > 30
 
 
 @pytest.mark.parametrize(
@@ -107,6 +114,20 @@ def test_named_groups_of_the_tag_are_variables(tmp_path):
 def test_a_directory_is_read_from_where_the_recipe_is(tmp_path):
     (tmp_path / "mine.yaml").write_text("recipes: [{image: team/app, directory: roots/app, base: none}]")
     assert find("team/app", tmp_path).directory == str(tmp_path / "roots/app")
+
+
+def test_the_recipes_that_the_manual_shows_are_right(tmp_path):
+    manual = (REPOSITORY / "docs" / "kubereef.md").read_text()
+    (shown,) = (block for block in re.findall(r"```yaml\n(.*?)```", manual, re.DOTALL) if "recipes:" in block)
+    (tmp_path / "mine.yaml").write_text(shown)
+    catalogue = read_catalogue(tmp_path)
+    nightly = catalogue.find(parse_reference("rayproject/ray:nightly-py311"))
+    assert nightly.python is not None
+    assert "ray[default,serve]==2.52.0" in nightly.python.packages
+    app = catalogue.find(parse_reference("registry.example.com/team/app:1.2"))
+    assert app.python is not None
+    assert app.python.packages == ("team-app==1.2",)
+    assert catalogue.find(parse_reference("registry.example.com/team/tools")).directory == "/srv/tools-root"
 
 
 def test_recipes_that_lead_in_a_circle_are_refused(tmp_path):

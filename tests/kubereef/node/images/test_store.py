@@ -168,6 +168,21 @@ def test_images_are_listed_the_last_used_first_with_size_and_use(store, clock):
     assert not any(image.in_use for image in store.list())
 
 
+def test_what_is_there_is_told_with_all_names_the_largest_first_and_disturbs_nobody(store):
+    small = keep(store, "registry.test/small:1", layer("one"))
+    large = keep(store, "registry.test/large:2", layer("two", 100))
+    lease = store.lease(small)
+    told = store.present()
+    assert [one.names for one in told] == [
+        (f"registry.test/large@{large.digest}", "registry.test/large:2"),
+        (f"registry.test/small@{small.digest}", "registry.test/small:1"),
+    ]
+    assert told[0].size > told[1].size > 0
+    lease.release()
+    (store.layer_path(small.layers[0]).parent / "layer.json").unlink()
+    assert [one.names[1] for one in store.present()] == ["registry.test/large:2"]
+
+
 def test_an_image_in_use_is_not_removed(store):
     record = keep(store, "a", layer())
     lease = store.lease(record)

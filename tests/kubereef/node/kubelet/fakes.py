@@ -129,6 +129,10 @@ class FakeSandbox:
     def __init__(self, spec):
         self.spec = spec
         self.is_open = True
+        self.killed = asyncio.Event()
+
+    async def ended(self):
+        await self.killed.wait()
 
     async def close(self):
         self.is_open = False
@@ -142,6 +146,8 @@ class FakeRuntime:
         self.processes = {}
         self.sandboxes = []
         self.resized = []
+        self.resize_refusal = ""
+        self.memory = {}
         self.oom = {}
         self.removed = []
 
@@ -151,6 +157,7 @@ class FakeRuntime:
 
     async def start(self, uid, name, sandbox, spec, limits, stdio):
         assert sandbox.is_open
+        assert not sandbox.killed.is_set()
         self.started.append((name, spec, limits))
         scripts = self.programs.get(name) or [Runs()]
         script = scripts.pop(0) if len(scripts) > 1 else scripts[0]
@@ -170,12 +177,17 @@ class FakeRuntime:
         return [name for name, _, _ in self.started]
 
     def resize(self, uid, name, limits):
+        if self.resize_refusal:
+            raise OSError(self.resize_refusal)
         self.resized.append((name, limits))
 
     def usage(self, uid, name=""):
         # Of a container that will be killed for memory, it is known only once it has been.
         process = self.processes.get(name)
-        return Usage(oom_kills=self.oom.get(name, 0) if process and not process.is_running else 0)
+        return Usage(
+            working_set=self.memory.get(name, 0),
+            oom_kills=self.oom.get(name, 0) if process and not process.is_running else 0,
+        )
 
     async def remove(self, uid):
         self.removed.append(uid)

@@ -57,7 +57,9 @@ async def port():
     ],
 )
 async def test_an_http_answer_passes_or_fails(calls, port, path, passed, output):
-    answer = await calls.http_get("127.0.0.1", port, {"path": path, "port": port}, 0.3)
+    answer = await calls.http_get(
+        "127.0.0.1", port, {"path": path, "port": port}, 0.3 if path == "/slow" else 10
+    )
     assert answer.passed is passed
     assert output in answer.output
 

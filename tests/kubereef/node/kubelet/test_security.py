@@ -142,6 +142,22 @@ async def test_a_pod_that_cannot_be_honoured_fails_with_the_reason(bench, spec, 
     assert [told for told, _ in await bench.events()] == [reason]
 
 
+async def test_a_port_of_the_node_that_is_not_opened_is_told(bench):
+    ports = [{"containerPort": 80, "hostPort": 8080}, {"containerPort": 81}]
+    await bench.create(pod(container(ports=ports)))
+    text = (
+        "spec.containers[0].ports[0].hostPort: this node opens no port 8080 for a Pod; "
+        "use a Service of type NodePort, or hostNetwork"
+    )
+    assert await bench.events("HostPortNotServed") == [("HostPortNotServed", text)]
+    assert (await bench.status())["phase"] == "Running"
+
+
+async def test_a_pod_in_the_nodes_network_has_its_ports_there(bench):
+    await bench.create(pod(container(ports=[{"containerPort": 80}]), hostNetwork=True))
+    assert await bench.events("HostPortNotServed") == []
+
+
 async def test_an_ephemeral_container_that_cannot_be_honoured_is_not_started(bench):
     await bench.create(pod())
     extra = {"spec": {"ephemeralContainers": [container("debug", securityContext={"privileged": True})]}}

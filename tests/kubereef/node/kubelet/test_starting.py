@@ -1,5 +1,7 @@
 """How containers come to run, and what keeps them from it."""
 
+import signal
+
 import pytest
 
 from kubereef.node.images import Progress
@@ -134,17 +136,55 @@ async def test_a_new_image_restarts_the_container(bench):
     assert ("Killing", "Container app definition changed, will be restarted") in await bench.events()
 
 
-async def test_a_resize_changes_the_limits_of_a_running_container(bench):
-    sized = container(resources={"requests": {"cpu": "1"}, "limits": {"cpu": "1"}})
-    await bench.create(pod(sized))
-    bigger = {"requests": {"cpu": "2"}, "limits": {"cpu": "2"}}
-    patch = {"spec": {"containers": [{"name": "app", "resources": bigger}]}}
+async def resize(bench, resources):
+    patch = {"spec": {"containers": [{"name": "app", "resources": resources}]}}
     await bench.client.patch(f"{PODS}/pod/resize", patch, "strategic")
     await bench.pass_time(1)
-    assert [(name, limits.cpu_cores) for name, limits in bench.runtime.resized] == [("", 2.0), ("app", 2.0)]
+
+
+def same(resource, amount):
+    return {"requests": {resource: amount}, "limits": {resource: amount}}
+
+
+@pytest.mark.parametrize("cpus", [pytest.param("4", id="more"), pytest.param("1", id="less")])
+async def test_a_resize_changes_the_limits_of_a_running_container(bench, cpus):
+    await bench.create(pod(container(resources=same("cpu", "2"))))
+    await resize(bench, same("cpu", cpus))
+    # The Pod has room for its container all the time: the kernel refuses anything else.
+    at_most, wanted = max(2.0, float(cpus)), float(cpus)
+    seen = [(name, limits.cpu_cores) for name, limits in bench.runtime.resized]
+    assert seen == [("", at_most), ("app", wanted), ("", wanted)]
     app = await bench.container()
-    assert (app["resources"], app["allocatedResources"]) == (bigger, {"cpu": "2"})
+    assert (app["resources"], app["allocatedResources"]) == (same("cpu", cpus), {"cpu": cpus})
     assert app["restartCount"] == 0
+
+
+async def resizing(bench):
+    conditions = (await bench.status())["conditions"]
+    return next((one["message"] for one in conditions if one["type"] == "PodResizeInProgress"), None)
+
+
+async def test_a_resize_that_the_kernel_refuses_is_told_and_tried_again(bench):
+    await bench.create(pod(container(resources=same("cpu", "1"))))
+    bench.runtime.resize_refusal = "not now"
+    await resize(bench, same("cpu", "2"))
+    assert await resizing(bench) == "resources of app cannot be changed: not now"
+    assert ("ResizeError", "resources of app cannot be changed: not now") in await bench.events()
+    assert (await bench.container())["resources"] == same("cpu", "1")
+    bench.runtime.resize_refusal = ""
+    await bench.pass_time(12)
+    assert await resizing(bench) is None
+    assert (await bench.container())["resources"] == same("cpu", "2")
+
+
+async def test_memory_that_a_container_uses_is_not_taken_from_it(bench):
+    await bench.create(pod(container(resources=same("memory", "2Gi"))))
+    bench.runtime.memory["app"] = 2**30 + 1
+    await resize(bench, same("memory", "1Gi"))
+    assert await resizing(bench) == (
+        "resources of app cannot be changed: app uses 1073741825 bytes of memory and is to have 1073741824"
+    )
+    assert (await bench.container())["resources"] == same("memory", "2Gi")
 
 
 async def test_a_resize_restarts_a_container_that_asks_for_it(bench):
@@ -153,10 +193,8 @@ async def test_a_resize_restarts_a_container_that_asks_for_it(bench):
         resources={"requests": {"memory": "1Gi"}, "limits": {"memory": "1Gi"}}, resizePolicy=policy
     )
     await bench.create(pod(sized))
-    bigger = {"requests": {"memory": "2Gi"}, "limits": {"memory": "2Gi"}}
-    patch = {"spec": {"containers": [{"name": "app", "resources": bigger}]}}
-    await bench.client.patch(f"{PODS}/pod/resize", patch, "strategic")
-    await bench.pass_time(2)
+    await resize(bench, same("memory", "2Gi"))
+    await bench.pass_time(1)
     assert (await bench.container())["restartCount"] == 1
     assert bench.runtime.started[-1][2].memory == 2**31
 
@@ -188,6 +226,36 @@ async def test_a_sandbox_that_cannot_be_made_is_told_and_tried_again(bench):
     bench.network.attach = works
     await bench.pass_time(10)
     assert (await bench.status())["phase"] == "Running"
+
+
+def kill_sandbox(bench):
+    """Have the namespaces of the Pod end, as they do with the process that keeps them."""
+    bench.runtime.sandboxes[-1].killed.set()
+    for process in bench.runtime.processes.values():
+        process.signal(signal.SIGKILL)
+
+
+async def test_a_sandbox_that_was_killed_is_made_anew_and_everything_in_it_starts_again(bench):
+    bench.runtime.programs["init"] = [Runs(code=0, ends=0.1)]
+    await bench.create(pod(initContainers=[container("init")]))
+    assert bench.runtime.order == ["init", "app"]
+    kill_sandbox(bench)
+    await bench.pass_time(15)
+    assert bench.runtime.order == ["init", "app", "init", "app"]
+    assert [one.is_open for one in bench.runtime.sandboxes] == [False, True]
+    changed = ("SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+    assert await bench.events("SandboxChanged") == [changed]
+    app = await bench.container()
+    assert (app["restartCount"], app["lastState"]["terminated"]["exitCode"]) == (1, 137)
+    assert (await bench.status())["phase"] == "Running"
+
+
+async def test_a_sandbox_that_was_killed_fails_a_pod_that_never_restarts(bench):
+    await bench.create(pod(restartPolicy="Never"))
+    kill_sandbox(bench)
+    await bench.pass_time(5)
+    assert (await bench.status())["phase"] == "Failed"
+    assert [one.is_open for one in bench.runtime.sandboxes] == [False]
 
 
 async def test_an_image_that_cannot_be_had_does_not_hold_up_the_other_containers(bench):

@@ -8,7 +8,7 @@ import pytest
 from kubereef.node.kubelet.atomic import write_files
 from kubereef.node.kubelet.hostpaths import HostPathRefused, host_path
 from kubereef.node.kubelet.projections import File
-from tests.kubereef.node.kubelet.fakes import PODS, container, pod
+from tests.kubereef.node.kubelet.fakes import PODS, Runs, container, pod
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 SECRETS = "/api/v1/namespaces/default/secrets"
@@ -165,6 +165,27 @@ async def test_a_pod_that_fills_its_empty_dir_above_the_limit_is_evicted(bench):
     status = await bench.status()
     assert (status["phase"], status["reason"]) == ("Failed", "Evicted")
     assert status["message"] == 'Usage of EmptyDir volume "v" exceeds the limit "64Ki". '
+
+
+async def test_an_evicted_pod_gets_a_second_however_long_its_grace(bench):
+    manifest = mounted({"name": "v", "emptyDir": {"sizeLimit": "64Ki"}})
+    manifest["spec"]["terminationGracePeriodSeconds"] = 600
+    bench.runtime.programs["app"] = [Runs(code=None)]
+    await bench.create(manifest)
+    (mount_at(bench, "/v").source / "big").write_bytes(b"x" * 200_000)
+    await bench.pass_time(14)
+    assert (await bench.status())["phase"] == "Failed"
+
+
+async def test_a_change_of_a_pods_annotations_brings_the_newest_config_map_at_once(bench):
+    await make_config(bench, a="1")
+    await bench.create(mounted({"name": "v", "configMap": {"name": "config"}}))
+    await bench.client.patch(f"{CONFIG_MAPS}/config", {"data": {"a": "2"}})
+    await bench.pass_time(2)
+    assert files_at(bench, "/v")["a"] == "1"
+    await bench.client.patch(f"{PODS}/pod", {"metadata": {"annotations": {"touched": "now"}}})
+    await bench.pass_time(1)
+    assert files_at(bench, "/v")["a"] == "2"
 
 
 async def test_a_claim_leads_to_its_volume(bench, tmp_path):

@@ -16,6 +16,10 @@ from tests.reef.process import Kubereef
 
 PATIENCE = 30.0
 PODS = "/api/v1/namespaces/default/pods"
+BODIES = {
+    "PATCH": ("PATCH", "application/merge-patch+json"),
+    "STRATEGIC": ("PATCH", "application/strategic-merge-patch+json"),
+}
 
 
 def require_node(directory):
@@ -39,14 +43,14 @@ class Refused(Exception):
 class NodeReef(Kubereef):
     """The process, and requests as its administrator."""
 
-    def __init__(self, directory, *options):
-        super().__init__(directory, "--node", "--outbound", "off", *options)
+    def __init__(self, directory, *options, port=0, wrapper=()):
+        super().__init__(directory, "--node", "--outbound", "off", *options, port=port, wrapper=wrapper)
         self.directory = directory
 
     def send(self, method, path, body=None):
         """Return the decoded answer; raises Refused."""
         data = None if body is None else json.dumps(body).encode()
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        method, kind = BODIES.get(method, (method, "application/json"))
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind}
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
@@ -86,10 +90,10 @@ class NodeReef(Kubereef):
         return said
 
 
-def until(holds, patience=PATIENCE):
+def until(holds, patience=PATIENCE, where=""):
     deadline = time.monotonic() + patience
     while not (found := holds()):
-        assert time.monotonic() < deadline, "it did not happen in time"
+        assert time.monotonic() < deadline, f"it did not happen in time {where}"
         time.sleep(0.05)
     return found
 
@@ -104,6 +108,15 @@ def family(pid):
     while more := {child for child, (parent, _) in found.items() if parent in below} - below:
         below |= more
     return {(child, found[child][1]) for child in below - {pid}}
+
+
+def children_of(pid):
+    """Return the children of a process, whichever of its threads has made them."""
+    found = []
+    with suppress(OSError):  # it may have ended
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += [int(child) for child in (task / "children").read_text().split()]
+    return found
 
 
 def is_alive(process):
@@ -138,6 +151,12 @@ def namespaces(processes):
 def cgroups_of(pid):
     """Return the cgroups that the node of a process has made; none where nothing lets it make any."""
     return list(Path("/sys/fs/cgroup").glob(f"**/kubereef-{pid}-*"))
+
+
+def host_devices():
+    """Return the modes of the machine's own devices, which containers are given."""
+    names = ("null", "zero", "full", "random", "urandom", "tty", "ptmx")
+    return {name: Path("/dev", name).stat().st_mode for name in names if Path("/dev", name).exists()}
 
 
 def host_traces():

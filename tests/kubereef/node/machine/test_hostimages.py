@@ -2,13 +2,14 @@
 
 import asyncio
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kubereef.node.images import Image, Progress
-from kubereef.node.machine.hostimages import HostImages
+from kubereef.node.images import Image, Present, Progress
+from kubereef.node.machine.hostimages import TIDY_EVERY, HostImages, Keeping
 from kubereef.node.network import Namespace
 from tests.kubereef.node.network.inside import in_namespace
 
@@ -26,6 +27,7 @@ class Builder:
 
     def __init__(self):
         self.released = []
+        self.pruned = []
 
     async def pull(self, name, policy, on_progress):
         on_progress(Progress("building"))
@@ -42,8 +44,28 @@ class Builder:
     def release(self, image):
         self.released.append(image.reference)
 
+    async def present(self):
+        return [Present(("busybox:latest",), 1)]
+
+    async def prune(self, max_age, max_bytes):
+        self.pruned.append((max_age, max_bytes, here()))
+        if len(self.pruned) == 1:
+            raise OSError("the disk is busy")
+        return 7
+
     async def close(self):
         pass
+
+
+class Quick:
+    """A clock for which all pauses are short; it counts them."""
+
+    def __init__(self):
+        self.slept = []
+
+    async def sleep(self, seconds):
+        self.slept.append(seconds)
+        await asyncio.sleep(0.01)
 
 
 async def _started():
@@ -74,6 +96,20 @@ async def test_the_way_out_is_in_the_environment_unless_the_image_says_otherwise
     images.release(image)
     await images.close()
     assert builder.released == ["busybox"]
+
+
+@in_namespace()
+async def test_images_that_nobody_needs_are_removed_again_and_again_also_after_a_failure():
+    images, builder, host = await _started()
+    clock: Any = Quick()
+    tidying = asyncio.create_task(images.keep_tidy(Keeping(timedelta(days=1), 1000), clock))
+    while len(builder.pruned) < 3:  # noqa: ASYNC110 - another thread's event loop does it
+        await asyncio.sleep(0.01)
+    tidying.cancel()
+    assert set(builder.pruned) == {(timedelta(days=1), 1000, host)}
+    assert set(clock.slept) == {TIDY_EVERY}
+    assert [one.names for one in await images.present()] == [("busybox:latest",)]
+    await images.close()
 
 
 @in_namespace()

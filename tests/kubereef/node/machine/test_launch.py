@@ -3,11 +3,12 @@
 import asyncio
 import ssl
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import aiohttp
 import pytest
 
-from kubereef.__main__ import main
+from kubereef.__main__ import _node_options, _parser, main
 from kubereef.node.machine.launch import ApiServer, Node, NodeFailed, NodeOptions
 from kubereef.serving import Settings, serving
 from kubewire import errors
@@ -100,6 +101,10 @@ def test_who_is_not_root_is_told_the_command_that_works(monkeypatch, capsys):
         (["--resource", "=3"], "is not NAME=AMOUNT"),
         (["--resource", "thing=much"], "is not NAME=AMOUNT"),
         (["--outbound", "pigeon"], "invalid choice"),
+        (["--image-max-age", "long"], "is not a duration such as 720h"),
+        (["--image-max-age=-1h"], "is not a duration such as 720h"),
+        (["--image-max-size", "much"], "is not a size such as 20Gi"),
+        (["--image-max-size=-1Gi"], "is not a size such as 20Gi"),
     ],
     ids=" ".join,
 )
@@ -107,6 +112,40 @@ def test_options_that_make_no_sense_are_refused(options, complaint, capsys):
     with pytest.raises(SystemExit):
         main(["--in-memory", *options])
     assert complaint in capsys.readouterr().err
+
+
+IMAGE_DEFAULTS = {"recipes": None, "images": None, "strict_images": False}
+
+
+@pytest.mark.parametrize(
+    ("options", "want"),
+    [
+        pytest.param(
+            [],
+            {**IMAGE_DEFAULTS, "image_max_age": 30 * 86400.0, "image_max_bytes": 20 * 2**30},
+            id="a month and twenty gigabytes unless told otherwise",
+        ),
+        pytest.param(
+            ["--recipes", "/r", "--image-cache", "/c", "--strict-images"],
+            {"recipes": Path("/r"), "images": Path("/c"), "strict_images": True},
+            id="recipes, cache and strictness",
+        ),
+        pytest.param(
+            ["--image-max-age", "90m", "--image-max-size", "5Gi"],
+            {"image_max_age": 5400.0, "image_max_bytes": 5 * 2**30},
+            id="how long and how much is kept",
+        ),
+        pytest.param(
+            ["--image-max-age", "0", "--image-max-size", "0"],
+            {"image_max_age": 0.0, "image_max_bytes": 0},
+            id="everything is kept",
+        ),
+    ],
+)
+def test_options_of_images_reach_the_node(options, want, tmp_path):
+    parsed = _parser().parse_args(["--in-memory", "--node", *options])
+    made = _node_options(parsed, tmp_path)
+    assert {name: getattr(made, name) for name in want} == want
 
 
 class Refusing:

@@ -3,7 +3,6 @@
 import os
 import signal
 import stat
-from pathlib import Path
 
 import pytest
 
@@ -13,6 +12,7 @@ from tests.kubereef.node.machine.realnode import (
     Refused,
     all_processes,
     cgroups_of,
+    children_of,
     family,
     host_traces,
     is_alive,
@@ -131,12 +131,7 @@ def _program(reef):
 
 
 def _child_of(pid):
-    """Return the first child of a process, whichever of its threads has made it."""
-    return min(
-        int(child)
-        for task in Path(f"/proc/{pid}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    )
+    return min(children_of(pid))
 
 
 @pytest.mark.parametrize(

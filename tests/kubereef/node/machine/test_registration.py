@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kubereef.node.images import Present
 from kubereef.node.machine import registration
 from kubereef.node.machine.registration import (
     HEARTBEAT,
+    MOST_IMAGES,
     STATUS_SECONDS,
     NodeDescription,
     Registration,
@@ -41,6 +43,7 @@ class World(NamedTuple):
     client: Any
     node: Registration
     clock: Any
+    images: list[Present]
 
 
 class Usage(NamedTuple):
@@ -72,12 +75,20 @@ class Flaky:
         return await self._pass("patch", url, body, kind)
 
 
+def registered(client, clock, directory, images=(), **changes):
+    async def present():
+        return list(images)
+
+    return Registration(describe(**changes), client, clock, directory, present)
+
+
 @pytest.fixture
 async def world(simulated_cluster, tmp_path):
     cluster = simulated_cluster.cluster
     client = Flaky(cluster.client(AS_NODE))
-    made = Registration(describe(), client, cluster.clock, tmp_path)
-    return World(cluster.client(), client, made, cluster.clock)
+    images: list[Present] = []
+    made = registered(client, cluster.clock, tmp_path, images)
+    return World(cluster.client(), client, made, cluster.clock, images)
 
 
 @pytest.fixture
@@ -131,7 +142,7 @@ async def test_all_is_well_unless_something_is_not(world):
 
 async def test_limits_that_are_not_enforced_are_told_with_the_reason(world, tmp_path):
     why = limits_message({"memory": "no cgroup hierarchy has it"})
-    await Registration(describe(unenforced=why), world.client, world.clock, tmp_path).register()
+    await registered(world.client, world.clock, tmp_path, unenforced=why).register()
     told = (await conditions(world))["LimitsEnforced"]
     assert (told["status"], told["reason"]) == ("False", "CgroupsNotWritable")
     assert told["message"] == "limits of Pods are not enforced here (memory: no cgroup hierarchy has it)"
@@ -160,6 +171,17 @@ async def test_a_disk_that_fills_up_is_told_at_the_next_heartbeat(beating, monke
     assert after["DiskPressure"]["status"] == "True"
     assert after["DiskPressure"]["lastTransitionTime"] > before["DiskPressure"]["lastTransitionTime"]
     assert after["Ready"]["lastTransitionTime"] == before["Ready"]["lastTransitionTime"]
+
+
+async def test_images_are_told_as_they_come_and_of_many_the_first(beating):
+    assert (await beating.admin.get(NODE))["status"].get("images") is None
+    names = ("docker.io/library/busybox@sha256:1", "docker.io/library/busybox:latest")
+    beating.images.append(Present(names, 20480))
+    await asyncio.sleep(HEARTBEAT + 1)
+    assert (await beating.admin.get(NODE))["status"]["images"] == [{"names": list(names), "sizeBytes": 20480}]
+    beating.images.extend(Present((f"more:{number}",), 1) for number in range(2 * MOST_IMAGES))
+    await asyncio.sleep(HEARTBEAT + 1)
+    assert len((await beating.admin.get(NODE))["status"]["images"]) == MOST_IMAGES
 
 
 async def test_heartbeats_go_on_after_the_server_was_away(beating):

@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from kubereef.node.sandbox import Command, Exit, Mount, Refused, Security, StartFailed, Stdio, TerminalSize
-from tests.kubereef.node.sandbox.inside import USUAL_ENV, eventually, in_node, processes, read_all, text
+from tests.kubereef.node.sandbox.inside import (
+    USUAL_ENV,
+    eventually,
+    in_node,
+    processes,
+    read_all,
+    run_node,
+    skip_without,
+    text,
+)
 
 
 @in_node()
@@ -109,6 +118,32 @@ async def test_a_program_gets_no_descriptor_but_its_streams_and_no_ignored_signa
     # Signals 32 and 33 are the C library's own, which lets nobody set them; make leaves the first one ignored.
     ignored = int(found.pop("SigIgn"), 16) & ~(0b11 << 31)
     assert (found, ignored) == ({"Umask": "0022", "SigBlk": "0" * 16}, 0), result.output
+
+
+def test_a_program_starts_afresh_whatever_kubereef_itself_was_started_with():
+    skip_without()
+    umask = os.umask(0o077)
+    ignored = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+    try:
+        code, output = asyncio.run(run_node(__file__, "start_and_enter_afresh"))
+    finally:
+        os.umask(umask)
+        signal.signal(signal.SIGUSR1, ignored)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    assert code == 0, output
+
+
+async def start_and_enter_afresh(bench):
+    look = ("grep", "-E", "SigIgn|SigBlk|Umask", "/proc/self/status")
+    pod = await bench.pod()
+    own = text("/proc/self/status")
+    assert "Umask:\t0077" in own, "Kubereef's own goes on to the node, else there is nothing to see here"
+    container = await bench.start(pod, "sleep", "1000")
+    for result in (await bench.run(pod, *look), await bench.enter(container, *look)):
+        found = dict(line.split(":\t") for line in result.output.splitlines())
+        mine = (1 << (signal.SIGUSR1 - 1)) | (1 << (signal.SIGUSR2 - 1))
+        assert (found["Umask"], int(found["SigBlk"], 16), int(found["SigIgn"], 16) & mine) == ("0022", 0, 0)
 
 
 @in_node()

@@ -1,12 +1,13 @@
 """A Pod's sandbox: what its containers share, and what they do not share with others."""
 
+import asyncio
 import os
 import signal
 from pathlib import Path
 
 import pytest
 
-from kubereef.node.sandbox import Exit, PodSpec, Refused
+from kubereef.node.sandbox import Exit, PodSpec, Refused, StartFailed
 from kubereef.node.sandbox.pod import check_pod
 from tests.kubereef.node.sandbox.inside import eventually, in_node, text
 
@@ -86,6 +87,21 @@ async def test_sysctls_of_the_pods_own_namespaces_are_set(bench):
 
 def descriptors():
     return {entry.name for entry in Path("/proc/self/fd").iterdir()}
+
+
+@in_node()
+async def test_a_pod_whose_keeper_is_killed_has_ended_with_all_its_containers(bench):
+    plain, shared = await bench.pod(), await bench.pod(share_process_namespace=True)
+    container = await bench.start(shared, "sleep", "1000")
+    waiting = [asyncio.ensure_future(pod.ended()) for pod in (plain, shared)]
+    shared.keeper.signal(signal.SIGKILL)
+    await waiting[1]
+    assert (await container.wait()).signal == signal.SIGKILL
+    assert not waiting[0].done()
+    with pytest.raises(StartFailed):
+        await bench.start(shared, "true")
+    waiting[0].cancel()
+    await shared.close()
 
 
 @in_node()

@@ -189,7 +189,7 @@ async def test_a_container_can_neither_make_a_usable_device_nor_change_one_of_th
         for place in /dev/mine /mine /tmp/mine /data/mine; do
             mknod $place c 1 5 && head -c 1 $place >/dev/null && echo usable $place
         done
-        chmod 600 /dev/null && echo changed
+        chmod 666 /dev/null && echo changed  # to what it is: were it let through, the machine would be none the worse
         echo done
     """
     result = await bench.shell(pod, script, mounts=(Mount(target="/data", source=bench.directory()),))

@@ -1,6 +1,8 @@
 """Who a container's processes are and what they may do, seen in /proc and by trying."""
 
 import platform
+import subprocess
+import sys
 
 import pytest
 
@@ -15,7 +17,7 @@ from kubereef.node.sandbox import (
 )
 from kubereef.node.sandbox.privileges import CAPABILITY_NAMES, capability_mask
 from kubereef.node.sandbox.seccomp import default_profile
-from tests.kubereef.node.sandbox.inside import USUAL_ENV, in_node
+from tests.kubereef.node.sandbox.inside import USUAL_ENV, in_node, skip_without
 
 ALL = frozenset(CAPABILITY_NAMES)
 
@@ -48,6 +50,34 @@ async def test_dropped_capabilities_are_gone_and_added_ones_there(bench):
     seen = await status(bench, await bench.pod(), capabilities=wanted, no_new_privileges=True)
     assert int(seen["CapEff"], 16) == int(seen["CapBnd"], 16) == capability_mask(["NET_ADMIN"])
     assert seen["NoNewPrivs"] == "1"
+
+
+INHERITED = """
+import sys
+from pathlib import Path
+from kubereef.node.sandbox.privileges import capability_mask, take_identity
+from kubereef.node.sandbox.syscalls import PR_CAP_AMBIENT, prctl, set_capabilities
+
+mask = capability_mask(["NET_RAW", "SETUID", "SETGID", "SETPCAP"])
+set_capabilities(effective=mask, permitted=mask, inheritable=mask)
+prctl(PR_CAP_AMBIENT, 2, 13)  # raise NET_RAW, which programs of other users would then have too
+take_identity(int(sys.argv[1]), 0, (), ["NET_RAW"], no_new_privileges=False)
+print(Path("/proc/self/status").read_text())
+"""
+
+
+@pytest.mark.parametrize("uid", [0, 1000])
+def test_what_kubereef_itself_inherited_does_not_reach_a_container(uid):
+    skip_without()
+    ran = subprocess.run([sys.executable, "-c", INHERITED, str(uid)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    seen = dict(line.split(":\t", 1) for line in ran.stdout.splitlines() if ":\t" in line)
+    assert (seen["CapInh"], seen["CapAmb"]) == ("0" * 16, "0" * 16)
+    assert (
+        int(seen["CapEff"], 16)
+        == int(seen["CapPrm"], 16)
+        == (capability_mask(["NET_RAW"]) if uid == 0 else 0)
+    )
 
 
 @in_node("seccomp")
