@@ -1,13 +1,12 @@
 """What a node and its Pods are on the machine: what there is while they live, and what is to be gone with them."""
 
-import math
 import subprocess
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.kubereef.node.machine.realnode import cgroups_of, children_of, family, namespaces
+from tests.kubereef.node.machine.realnode import cgroups_of, family, namespaces, oldest_child_of
 
 _LISTENS = "0A"  # the state of a socket, in /proc/net/tcp
 
@@ -33,7 +32,7 @@ def traces_of(kubereef: int) -> Traces:
     """Return what is on the machine for the node and the Pods of a Kubereef, which is named by its process."""
     processes = family(kubereef)
     threads = [thread for number, _ in processes for thread in _threads(number)]
-    first, program = _node_of(kubereef, processes)
+    first, program = _node_of(kubereef)
     networks = _networks(program)
     cgroups = [path for top in cgroups_of(kubereef) for path in top.rglob("*") if path.is_dir()]
     return Traces(
@@ -47,15 +46,12 @@ def traces_of(kubereef: int) -> Traces:
     )
 
 
-def _node_of(kubereef, processes):
+def _node_of(kubereef):
     """Return process 1 of the node, which is in its namespaces, and the program of the node below it."""
-    started = {number: int(when) for number, when in processes}
-
-    def oldest_child(pid):  # not the one with the lowest number: numbers start again
-        return min(children_of(pid), key=lambda child: started.get(child, math.inf))
-
-    first = oldest_child(oldest_child(kubereef))  # a child of the one that holds the namespaces from outside
-    return first, oldest_child(first)
+    first = oldest_child_of(
+        oldest_child_of(kubereef)
+    )  # a child of the one that holds the namespaces from outside
+    return first, oldest_child_of(first)
 
 
 def _threads(pid):

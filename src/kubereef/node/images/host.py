@@ -79,9 +79,16 @@ class Base(msgspec.Struct, frozen=True, tag="base"):
     owned: dict[str, tuple[int, int]]
 
 
-def host_base(user: User, folders: tuple[str, ...] = (), root: Path = Path("/")) -> Base:
-    """Return the base of an image on this machine for a user, whose home and folders are theirs."""
+def host_base(
+    user: User, folders: tuple[str, ...] = (), root: Path = Path("/"), brought: tuple[str, ...] = ()
+) -> Base:
+    """Return the base of an image on this machine for a user, whose home and folders are theirs.
+
+    Programs that are brought in /usr/local/bin are found in /bin as well, since some are called by that path.
+    """
     binds, links = _visible(root)
+    if brought:
+        binds, links = _with_programs(binds, links, brought)
     own = {path: (user.uid, user.gid) for path in (user.home, *folders) if path not in ("/", "/root")}
     links["/var/run"] = "/run"
     files = {
@@ -144,6 +151,24 @@ def _visible(root: Path) -> tuple[tuple[Bind, ...], dict[str, str]]:
     # Links are resolved here: what they point to may not be visible inside.
     binds += [Bind(str((root / name).resolve()), f"/{name}") for name in _SHARED if (root / name).exists()]
     return tuple(binds), links
+
+
+def _with_programs(
+    binds: tuple[Bind, ...], links: dict[str, str], names: tuple[str, ...]
+) -> tuple[tuple[Bind, ...], dict[str, str]]:
+    """Return binds and links with more programs in /bin: it becomes a folder of links to the machine's programs.
+
+    These are bound beside it, so that links among them that lead up a folder still lead to the right place.
+    """
+    programs = next(bind for bind in binds if bind.target in ("/bin", "/usr/bin"))
+    folder = programs.target
+    beside = f"{folder.removesuffix('bin')}machine-bin"
+    moved = tuple(Bind(bind.source, beside) if bind is programs else bind for bind in binds)
+    present = {
+        f"{folder}/{entry.name}": f"../machine-bin/{entry.name}" for entry in os.scandir(programs.source)
+    }
+    added = {f"{folder}/{name}": f"/usr/local/bin/{name}" for name in names}
+    return moved, {**links, **present, **added}
 
 
 def _with_user(user: User) -> str:

@@ -15,6 +15,7 @@ from kubewire.quantity import Quantity
 
 TOOLS = {file.stem: file for file in sorted(Path(__file__).with_name("tools").glob("[a-z]*.py"))}
 
+_CALLED_BY_PATH = ("bash",)  # as /bin/bash, by scripts and by who starts Ray
 _TOOLS_PYTHON = "/opt/python"  # for tools in images that bring no Python of their own
 
 
@@ -45,7 +46,8 @@ def plan_image(reference: Reference, recipe: Recipe, strict: bool = False, root:
     layers += _tools(recipe, interpreter, root)
     binds: tuple[Bind, ...] = ()
     if recipe.base == "host":
-        base = host_base(recipe.user, recipe.folders, root)
+        by_path = tuple(name for name in recipe.tools if name in _CALLED_BY_PATH)
+        base = host_base(recipe.user, recipe.folders, root, lacking(by_path, root))
         layers.append(base)
         binds = base.binds
     directory = (str(Path(recipe.directory).resolve()),) if recipe.directory else ()
@@ -104,6 +106,8 @@ def _tools(recipe: Recipe, interpreter: str, root: Path) -> list[Layer]:
     wanted = lacking(recipe.tools, root) if recipe.base == "host" else recipe.tools
     if not wanted:
         return []
+    if "bash" in wanted:
+        wanted += lacking(("sh",), root)  # which does its work
     if unknown := sorted(set(wanted) - set(TOOLS)):
         raise NoRecipe(f"this machine lacks {', '.join(unknown)}, which {recipe.image} needs; install it")
     programs = {name: TOOLS[name].read_text() for name in wanted}

@@ -116,10 +116,15 @@ def _open_pod(line: socket.socket, spec: PodSpec) -> int | None:
         spaces = [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in _POD_KINDS]
         if spec.share_process_namespace:
             unshare(CLONE_NEWPID)
+            ours, theirs = socket.socketpair()
             keeper = os.fork()
             if keeper == 0:
-                _keep_pid_namespace()
+                ours.close()
+                _keep_pid_namespace(theirs)
+            theirs.close()
             send_reply(line, Born(keeper), [os.pidfd_open(keeper)])
+            ours.send(b".")
+            ours.close()
             spaces.append(os.open(f"/proc/{keeper}/ns/pid", os.O_RDONLY | os.O_CLOEXEC))
     send_reply(line, PodOpened(), spaces)
     return keeper
@@ -134,9 +139,12 @@ def _set_sysctl(name: str, value: str) -> None:
         _sysctl_file(name).write_text(value)
 
 
-def _keep_pid_namespace() -> NoReturn:
+def _keep_pid_namespace(line: socket.socket) -> NoReturn:
     """Be process 1 of a Pod whose containers share one: reap what they leave behind, until killed."""
-    close_all_but(())
+    close_all_but([line.fileno()])
+    if not line.recv(1):
+        os._exit(1)  # our parent was killed before it told anybody of us: nobody would ever end this process
+    line.close()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})

@@ -1,6 +1,7 @@
 """What of a machine is visible in images: system directories read-only, and nothing that is private."""
 
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -97,3 +98,18 @@ def test_a_new_group_is_written_down():
 
 def test_programs_that_a_machine_lacks_are_named(machine):
     assert lacking(("bash", "wget"), machine) == ("wget",)
+
+
+def test_programs_that_are_called_by_path_stand_beside_those_of_the_machine(machine, tmp_path):
+    (machine / "usr/lib/real").write_text("of the library")
+    (machine / "usr/bin/linked").symlink_to("../lib/real")
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    base = host_base(RAY, root=machine, brought=("csh",))
+    write_base(base, tree)
+    for bind in base.binds:  # as a container has it bound there
+        if Path(bind.source).is_dir():
+            shutil.copytree(bind.source, tree / bind.target.lstrip("/"), symlinks=True, dirs_exist_ok=True)
+    assert (tree / "bin/bash").read_text() == "#!/bin/sh\n"
+    assert (tree / "usr/bin/linked").read_text() == "of the library"
+    assert str((tree / "bin/csh").readlink()) == "/usr/local/bin/csh"

@@ -286,8 +286,19 @@ def test_tools_that_the_machine_lacks_are_brought(tmp_path):
 
 
 def test_a_machine_without_a_shell_is_told_what_to_install(tmp_path):
-    with pytest.raises(NoRecipe, match="lacks bash"):
+    with pytest.raises(NoRecipe, match="lacks sh, which"):
         plan("rayproject/ray:2.52.0", root=tmp_path)
+
+
+def test_a_machine_without_bash_gets_one_that_its_own_shell_runs(tmp_path):
+    (tmp_path / "usr/bin").mkdir(parents=True)
+    for name in ("sh", "wget", "curl"):
+        (tmp_path / "usr/bin" / name).touch(0o755)
+    _, tools, base = plan("rayproject/ray:2.52.0", root=tmp_path).layers
+    assert list(tools.programs) == ["bash"]
+    assert base.links["/usr/bin/bash"] == "/usr/local/bin/bash"
+    assert base.links["/usr/bin/sh"] == "../machine-bin/sh"
+    assert "/usr/bin" not in [bind.target for bind in base.binds]
 
 
 def test_a_program_that_the_machine_has_is_not_brought_from_a_wheel(tmp_path):

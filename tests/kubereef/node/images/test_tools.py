@@ -1,4 +1,4 @@
-"""The wget and curl that images get where the machine lacks them."""
+"""The bash, wget and curl that images get where the machine lacks them."""
 
 import http.server
 import subprocess
@@ -123,3 +123,35 @@ def test_curl_does_as_told(server, arguments, output):
 def test_curl_writes_into_a_file(server, tmp_path):
     assert run("curl", "-s", "-o", "out", f"{server}/healthz", cwd=tmp_path) == (0, "")
     assert (tmp_path / "out").read_text() == "success"
+
+
+def bash(*arguments):
+    return subprocess.run(
+        [sys.executable, str(TOOLS["bash"]), *arguments], capture_output=True, text=True, timeout=20
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["-c"], ["-lc"], ["-l", "-c"], ["--login", "-c"], ["-ec"], ["-euo", "pipefail", "-c"], ["-c", "--"]],
+    ids=" ".join,
+)
+def test_bash_runs_a_command_with_the_options_that_scripts_use(options):
+    said = bash(*options, 'ulimit -n; echo "$0 $1" && exit 3', "name", "word")
+    assert said.stdout.splitlines()[1:] == ["name word"]
+    assert said.returncode == 3
+
+
+def test_bash_runs_a_file(tmp_path):
+    script = tmp_path / "script"
+    script.write_text('echo "$1"\n')
+    assert bash(str(script), "-c").stdout == "-c\n"
+
+
+def test_bash_keeps_options_that_every_shell_has():
+    assert bash("-o", "errexit", "-c", "false; echo on").stdout == ""
+
+
+def test_bash_names_an_option_that_it_cannot_have():
+    said = bash("--rcfile", "x", "-c", "true")
+    assert (said.returncode, "--rcfile" in said.stderr) == (2, True)

@@ -119,6 +119,12 @@ def children_of(pid):
     return found
 
 
+def oldest_child_of(pid):
+    """Return the child of a process that was there first; numbers say nothing of that, since they start again."""
+    facts = {child: _facts(Path(f"/proc/{child}")) for child in children_of(pid)}
+    return min((int(one[1]), child) for child, one in facts.items() if one is not None)[1]
+
+
 def is_alive(process):
     number, started = process
     facts = _facts(Path(f"/proc/{number}"))

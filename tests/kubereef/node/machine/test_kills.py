@@ -22,6 +22,7 @@ from tests.kubereef.node.machine.realnode import (
     host_traces,
     is_alive,
     namespaces,
+    oldest_child_of,
     require_node,
     until,
 )
@@ -39,7 +40,7 @@ def whom_to_kill(reef):
     # The kernel may leave children out of its list while others come and go.
     (holder,) = until(lambda: children_of(reef.pid))
     (process_1,) = until(lambda: children_of(holder))
-    program = min(until(lambda: children_of(process_1)))
+    program = until(lambda: children_of(process_1) and oldest_child_of(process_1))
     return {"Kubereef": reef.pid, "the holder": holder, "process 1": process_1, "the program": program}
 
 

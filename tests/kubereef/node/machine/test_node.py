@@ -12,11 +12,11 @@ from tests.kubereef.node.machine.realnode import (
     Refused,
     all_processes,
     cgroups_of,
-    children_of,
     family,
     host_traces,
     is_alive,
     namespaces,
+    oldest_child_of,
     require_node,
     until,
 )
@@ -119,19 +119,15 @@ def _kubereef(reef):
 
 def _holder(reef):
     """The process that holds the namespaces, from outside."""
-    return _child_of(reef.pid)
+    return oldest_child_of(reef.pid)
 
 
 def _process_1(reef):
-    return _child_of(_holder(reef))
+    return oldest_child_of(_holder(reef))
 
 
 def _program(reef):
-    return _child_of(_process_1(reef))
-
-
-def _child_of(pid):
-    return min(children_of(pid))
+    return oldest_child_of(_process_1(reef))
 
 
 @pytest.mark.parametrize(
