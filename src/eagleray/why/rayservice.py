@@ -17,7 +17,7 @@ from eagleray.rayservice.timeouts import TIMED_OUT, timeout_due
 from eagleray.why.operators import absence_of, nobody_leads
 from eagleray.why.reading import Seen, SeenService
 from eagleray.why.report import Report
-from eagleray.why.servecauses import of_clusters, of_endpoints, of_refusals
+from eagleray.why.servecauses import idle_workers, of_clusters, of_endpoints, of_refusals
 from kubewire.sources import SeededEntropy
 from kubewire.times import format_time
 
@@ -67,6 +67,7 @@ def _running(seen: SeenService, place: str) -> Report:
         f"Pods that take requests: {endpoints}",
         *_shares(seen),
         *_limits(seen, look),
+        *_idle(seen),
         *_where_to_look(seen),
     ]
     steps = list(_steps(seen))
@@ -167,6 +168,12 @@ def _limits(seen: SeenService, look: Look) -> Iterator[str]:
 
 def _at(due: datetime, seen: SeenService) -> str:
     return f"at {format_time(due)}, in {(due - seen.now).total_seconds():.0f} s"
+
+
+def _idle(seen: SeenService) -> Iterator[str]:
+    """Yield which workers are not ready, though that is no fault."""
+    if names := [pod.name for cluster in (seen.active, seen.pending) for pod in idle_workers(cluster)]:
+        yield f"workers on which Serve takes no requests, as where no replica runs: {', '.join(names)}"
 
 
 def _where_to_look(seen: SeenService) -> Iterator[str]:

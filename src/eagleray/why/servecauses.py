@@ -5,12 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from eagleray.dashboard.words import RUNNING
 from eagleray.kube.resources import GATEWAYS, HTTP_ROUTES, RAY_CLUSTERS
 from eagleray.manifests.gateway import gateway_name, is_open, is_routed, route_name
 from eagleray.manifests.naming import SERVE_LABEL
-from eagleray.manifests.rayservice import INCREMENTAL, ServiceSide, serve_port
+from eagleray.manifests.rayservice import INCREMENTAL, RayService, ServiceSide, serve_port
 from eagleray.raycluster.status import HEAD_READY, condition_of
+from eagleray.raycluster.troubles import trouble_of
 from eagleray.raycluster.views import PodView
 from eagleray.rayservice.look import READY, UPGRADING
 from eagleray.rayservice.serving import NotAConfiguration, configuration
@@ -29,28 +32,33 @@ _NOT_ASKED: Final = "Serve cannot be asked: "
 _NO_TAKERS: Final = "none of its Pods is ready to take requests"
 # Serve read the configuration and would not have it: a status of 4xx between the place and the message.
 _REFUSED: Final = re.compile(r"/api/serve/applications/?: 4\d\d: ")
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 # What goes wrong in Python comes with a traceback, which begins with where it was called and ends with what it was.
 _MESSAGE_START, _MESSAGE_END = 200, 800
 # Enough to tell whether two texts are about the same; each of them may have been cut.
 _TELLING: Final = 200
-# A step is tried again for as long as it is wanted, after 1,000 s at the latest.
-_FORGOTTEN_AFTER: Final = timedelta(seconds=1200)
+# What is refused is tried again for as long as it is wanted: a step after 1,000 s at the latest, a configuration after
+# a minute. Whatever was not told for longer than that, and the minute that telling may take, is not wanted any more.
+_STEP_OVER: Final = timedelta(seconds=1200)
+_HANDOVER_OVER: Final = timedelta(seconds=180)
 
 # Steps that were refused, by the event that tells so, and the event that tells that one was done.
-_FAILURES: Final[Mapping[str, str]] = {
+_REFUSED_STEPS: Final[Mapping[str, str]] = {
     "FailedToCreateRayCluster": "CreatedRayCluster",
     "FailedToUpdateRayCluster": "UpdatedRayCluster",
     "FailedToDeleteRayCluster": "DeletedRayCluster",
     "FailedToCreateService": "CreatedService",
     "FailedToUpdateService": "UpdatedService",
     "FailedToDeleteService": "DeletedService",
-    _REFUSED_CONFIGURATION: "UpdatedServeApplications",
-    "FailedToUpdateTargetCapacity": "UpdatedServeTargetCapacity",
     "FailedToUpdateHeadPodServeLabel": "UpdatedHeadPodServeLabel",
     "FailedToCreateGateway": "CreatedGateway",
     "FailedToUpdateGateway": "UpdatedGateway",
     "FailedToCreateHTTPRoute": "CreatedHTTPRoute",
     "FailedToUpdateHTTPRoute": "UpdatedHTTPRoute",
+}
+_REFUSED_HANDOVERS: Final[Mapping[str, str]] = {
+    _REFUSED_CONFIGURATION: "UpdatedServeApplications",
+    "FailedToUpdateTargetCapacity": "UpdatedServeTargetCapacity",
 }
 
 
@@ -64,9 +72,9 @@ class Word(NamedTuple):
 NO_WORD: Final = Word()
 
 
-def operators_word(seen: SeenService) -> Word:
+def operators_word(service: RayService) -> Word:
     """Return what the conditions of a service say that an upgrade, or its first start, waits for."""
-    upgrading, ready = (condition_of(seen.service.status, kind) or {} for kind in (UPGRADING, READY))
+    upgrading, ready = (condition_of(service.status, kind) or {} for kind in (UPGRADING, READY))
     if upgrading.get("status") == "True":
         message = upgrading.get("message")
     else:
@@ -78,8 +86,8 @@ def operators_word(seen: SeenService) -> Word:
 
 def of_clusters(seen: SeenService) -> Sequence[str]:
     """Return all that keeps a service from serving, or from being what is wanted; the newer cluster comes first."""
-    word = operators_word(seen)
     service = seen.service
+    word = operators_word(service)
     found = [*_of_configuration(seen)]
     for side, cluster in ((service.pending, seen.pending), (service.active, seen.active)):
         if side.name:
@@ -117,7 +125,7 @@ def _of_side(side: ServiceSide, cluster: Seen | None, seen: SeenService, word: s
             yield f"RayCluster {seen.service.namespace}/{side.name} does not exist (yet)"
             is_told = True
     else:
-        report = raycluster.diagnose(cluster)
+        report = raycluster.diagnose(_with_idle_as_ready(cluster))
         if not report.is_ready:
             yield report.verdict
             yield from report.causes
@@ -137,6 +145,37 @@ def _of_side(side: ServiceSide, cluster: Seen | None, seen: SeenService, word: s
         yield f"{side.name}: Serve has no applications, though spec.serveConfigV2 names some: see the head's logs"
 
 
+def idle_workers(cluster: Seen | None) -> Sequence[PodView]:
+    """Return the workers with nothing wrong but that they are not ready.
+
+    A worker is ready while its Serve proxy is, which is there while a replica runs on it. So it is no cause of anything
+    that it is not: it waits for the applications, or none of them has use for it.
+    """
+    pods = cluster.snapshot.pods if cluster is not None else ()
+    return [pod for pod in pods if cluster is not None and pod.is_worker and _is_only_unready(pod, cluster)]
+
+
+def _is_only_unready(pod: PodView, cluster: Seen) -> bool:
+    if not pod.is_running or pod.is_running_and_not_unready or pod.is_terminating:
+        return False
+    has_ended = any(status.last_state.terminated is not None for status in pod.status.container_statuses)
+    is_on_lost_node = pod.spec.node_name in cluster.unready_nodes
+    return trouble_of(pod) is None and not has_ended and not is_on_lost_node
+
+
+def _with_idle_as_ready(cluster: Seen) -> Seen:
+    idle = {pod.name for pod in idle_workers(cluster)}
+    if not idle:
+        return cluster
+    pods = [_without_word_on_readiness(pod) if pod.name in idle else pod for pod in cluster.snapshot.pods]
+    return cluster._replace(snapshot=cluster.snapshot._replace(pods=pods))
+
+
+def _without_word_on_readiness(pod: PodView) -> PodView:
+    others = tuple(one for one in pod.status.conditions if one.type != "Ready")
+    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, conditions=others))
+
+
 def _has_ready_head(cluster: Seen) -> bool:
     condition = condition_of(cluster.cluster.obj.get("status") or {}, HEAD_READY)
     return condition is not None and condition["status"] == "True"
@@ -152,10 +191,16 @@ def _of_applications(cluster: str, applications: Mapping[str, Object]) -> Iterat
 
 
 def _told(status: Object) -> str:
-    message = " ".join(str(status.get("message") or "").split())
+    message = plain(str(status.get("message") or ""))
     if len(message) > _MESSAGE_START + _MESSAGE_END:
         message = f"{message[:_MESSAGE_START]} … {message[-_MESSAGE_END:]}"
     return ": ".join(text for text in (str(status.get("status") or "in no known state"), message) if text)
+
+
+def plain(message: str) -> str:
+    """Return a message of Ray as one line, without its colours or anything else that steers a terminal."""
+    line = " ".join(_COLOUR.sub("", message).split())
+    return line if line.isprintable() else "".join(letter for letter in line if letter.isprintable())
 
 
 def _help(word: str) -> str:
@@ -244,9 +289,9 @@ def _why_left_out(pod: PodView, cluster: Seen, seen: SeenService) -> str:
 
 def of_refusals(seen: SeenService, word: Word = NO_WORD) -> Iterator[str]:
     """Yield the steps that are refused, but for what the operator's word has told."""
-    since = format_time(seen.now - _FORGOTTEN_AFTER)
     told = word.cause.removeprefix(_NOT_TAKEN)[:_TELLING]
-    for failure in open_failures(seen.events, _FAILURES, since):
-        is_about_text = failure.startswith(_REFUSED_CONFIGURATION) and ": serveConfigV2 is " in failure
-        if not is_about_text and not (told and told in failure):
-            yield f"{failure}{_help(failure)}"
+    for remedies, over in ((_REFUSED_STEPS, _STEP_OVER), (_REFUSED_HANDOVERS, _HANDOVER_OVER)):
+        for failure in open_failures(seen.events, remedies, format_time(seen.now - over)):
+            is_about_text = failure.startswith(_REFUSED_CONFIGURATION) and ": serveConfigV2 is " in failure
+            if not is_about_text and not (told and told in failure):
+                yield f"{failure}{_help(failure)}"

@@ -1,13 +1,10 @@
-"""Services that start, wait, change or end, and what `eagleray why` says of each: verdict, causes, what comes next."""
+"""Services that serve, or are not to, and what `eagleray why` says of each: verdict, causes, what comes next."""
 
 import pytest
 
-from eagleray.kube.transport import Answer
-from kubereef.node.scripted import Fails, Running, Script, Waits
+from kubereef.node.scripted import Fails, Running, Script
 from kubereef.server.requests import User
 from kubewire import errors
-from tests.eagleray.dashboard.scripted import HANGS, ScriptedHead
-from tests.eagleray.ray import host_of
 from tests.eagleray.rayservice.situations import (
     OTHER_CONFIG,
     active,
@@ -15,66 +12,25 @@ from tests.eagleray.rayservice.situations import (
     change_cluster,
     has_condition,
     head_at,
-    incremental,
     new_pending,
-    pending,
     promoted,
     serve_world,
     serving,
     set_image,
-    side,
 )
-from tests.eagleray.why import asking
 from tests.eagleray.why.asking import said
-from tests.eagleray.world import rayservice
+from tests.eagleray.why.services import (
+    HEADS,
+    NO_IMAGE,
+    change_heads,
+    of_new_heads,
+    refuse_configurations,
+    stuck,
+    why,
+)
+from tests.eagleray.world import raycluster, rayservice
 
 pytestmark = [pytest.mark.usefixtures("virtual_time"), pytest.mark.case("OP-189")]
-
-HEADS = {"ray.io/node-type": "head"}
-LARGE = {"resources": {"requests": {"cpu": "1000"}}}
-NO_IMAGE = Waits(reason="ImagePullBackOff", message="no such image")
-DEADLINE = {"annotations": {"eagleray.io/upgrade-deadline-seconds": "600"}}
-TRACEBACK = """Deploying app 'app' failed with exception:
-Traceback (most recent call last):
-  File "/srv/app.py", line 1, in <module>
-    import torch
-ModuleNotFoundError: No module named 'torch'"""
-NO_TORCH = {"app": ("DEPLOY_FAILED", TRACEBACK)}
-REFUSAL = b"ValidationError: 1 validation error for ServeDeploySchema: applications.0.import_path"
-
-
-async def why(world, user=None):
-    """Return what is printed and whether all is well; clusters are numbered in the order in which they were made."""
-    shown, is_well = await asking.why(world, "s", user, "rayservice")
-    made = sorted(await world.list("RayCluster"), key=lambda one: one["metadata"]["creationTimestamp"])
-    names = [one["metadata"]["name"] for one in made]
-    names += [name for name in (await active(world), await pending(world)) if name]
-    for number, name in enumerate(dict.fromkeys(names), start=1):
-        shown = [line.replace(name, f"s-{number}") for line in shown]
-    return shown, is_well
-
-
-async def stuck(world):
-    shown, is_well = await why(world)
-    assert not is_well
-    return shown
-
-
-def of_new_heads(*steps):
-    """Return what happens to heads that are not the first ones."""
-    return Script(when={**HEADS, "generation": "new"}, steps=list(steps))
-
-
-async def change_heads(world):
-    """Describe a cluster whose head has a label by which it is known."""
-    service = await world.get("RayService", "s")
-    config = service["spec"]["rayClusterConfig"]
-    config["headGroupSpec"]["template"]["metadata"] = {"labels": {"generation": "new"}}
-    await change(world, rayClusterConfig=config)
-
-
-async def refuse_configurations(monkeypatch):
-    monkeypatch.setattr(ScriptedHead, "_put_serve", lambda _head, _configuration: Answer(400, REFUSAL))
 
 
 # --- all is well
@@ -85,7 +41,8 @@ async def test_a_service_that_serves_is_well():
         assert await why(world) == (
             said(
                 """
-                FILL
+                RayService default/s serves.
+                note: Pods that take requests: 2
                 """
             ),
             True,
@@ -100,9 +57,56 @@ async def test_a_replaced_cluster_is_kept_for_a_while():
         assert await why(world) == (
             said(
                 """
-                FILL
+                RayService default/s serves.
+                note: Pods that take requests: 2
+                note: RayCluster s-1 is not used any more and is kept until xxxxx
                 """
             ),
+            True,
+        )
+
+
+async def test_a_worker_without_a_replica_is_not_ready_and_need_not_be():
+    unready = Script(when={"ray.io/node-type": "worker"}, steps=[Running(ready=False)])
+    async with serving(scripts=[unready]) as (world, _):
+        assert await why(world) == (
+            said(
+                """
+                RayService default/s serves.
+                note: Pods that take requests: 1
+                note: workers on which Serve takes no requests, as where no replica runs:
+                    s-1-small-group-worker-xxxxx
+                """
+            ),
+            True,
+        )
+
+
+async def test_a_worker_that_was_restarted_and_is_not_ready_is_told():
+    steps = [Running(ready=False), Fails(after=1, exit_code=1), Running(ready=False)]
+    async with serving(scripts=[Script(when={"ray.io/node-type": "worker"}, steps=steps)]) as (world, _):
+        await world.pass_time(60)
+        assert await stuck(world) == said(
+            """
+            RayService default/s serves, but something is wrong.
+            - RayCluster default/s-1 waits for 1 of 1 worker of group small-group.
+            - Pod s-1-small-group-worker-xxxxx runs and is not ready; container ray was restarted after it
+                ended with exit code 1 (Error): see its earlier logs (kubectl logs --previous)
+            note: Pods that take requests: 1
+            """
+        )
+
+
+async def test_clusters_of_somebody_else_are_none_of_its_business():
+    async with serving() as (world, _):
+        labels = {
+            "ray.io/originated-from-cr-name": "s",
+            "ray.io/originated-from-crd": "RayService",
+        }
+        await world.create(raycluster("mine", metadata={"labels": labels}))
+        await world.pass_time(5)
+        assert await why(world) == (
+            ["RayService default/s serves.", "note: Pods that take requests: 2"],
             True,
         )
 
@@ -114,7 +118,10 @@ async def test_a_strategy_that_keeps_the_cluster_that_is_there():
         assert await why(world) == (
             said(
                 """
-                FILL
+                RayService default/s serves.
+                note: Pods that take requests: 2
+                note: spec.rayClusterConfig describes another cluster than s-1;
+                    spec.upgradeStrategy.type None keeps it
                 """
             ),
             True,
@@ -129,7 +136,9 @@ async def test_a_service_that_no_operator_has_seen():
         await world.create(rayservice())
         assert await stuck(world) == said(
             """
-            FILL
+            RayService default/s waits for an operator.
+            - generation 1 has not been looked at, and nobody holds a Lease ray-operator-leader:
+                start the operator (eagleray operator)
             """
         )
 
@@ -141,7 +150,10 @@ async def test_an_operator_that_has_gone():
         assert await why(world) == (
             said(
                 """
-                FILL
+                RayService default/s serves.
+                note: Pods that take requests: 2
+                note: nobody holds the Lease ray-operator-leader: no operator is at work,
+                    unless one runs without election
                 """
             ),
             True,
@@ -154,7 +166,9 @@ async def test_an_invalid_service():
         await world.pass_time(5)
         assert await stuck(world) == said(
             """
-            FILL
+            RayService default/s is invalid: nothing is done for it.
+            - metadata.annotations[ray.io/initializing-timeout]: "soon" has an invalid format;
+                use a duration such as 30m or 1h30m, or whole seconds such as 1800
             """
         )
 
@@ -165,9 +179,19 @@ async def test_a_service_that_was_made_invalid():
         await world.pass_time(5)
         assert await stuck(world) == said(
             """
-            FILL
+            RayService default/s is invalid: nothing is done for it; what runs is left as it is.
+            - spec.upgradeStrategy.type: "Sometimes" is unknown; use NewCluster,
+                NewClusterWithIncrementalUpgrade or None
             """
         )
+
+
+async def test_a_rule_that_only_eagleray_has_does_not_stop_what_runs():
+    async with serving() as (world, _):
+        groups = (await world.get("RayService", "s"))["spec"]["rayClusterConfig"]["workerGroupSpecs"]
+        await change_cluster(world, workerGroupSpecs=[*groups, *groups])
+        await world.pass_time(5)
+        assert not any("is invalid" in line for line in (await why(world))[0])
 
 
 async def test_a_service_of_another_manager():
@@ -175,213 +199,9 @@ async def test_a_service_of_another_manager():
         await world.create(rayservice(managedBy="kueue.x-k8s.io/multikueue"))
         assert await stuck(world) == said(
             """
-            FILL
-            """
-        )
-
-
-# --- the first start
-
-
-@pytest.mark.parametrize(
-    ("script", "expected"),
-    [
-        pytest.param(
-            Script(when=HEADS, steps=[NO_IMAGE]),
-            """
-            FILL
-            """,
-            id="an image that cannot be pulled",
-        ),
-        pytest.param(
-            Script(when=HEADS, steps=[Running(), *[Fails(after=1, exit_code=2)] * 9]),
-            """
-            FILL
-            """,
-            id="a head in a crash loop",
-        ),
-    ],
-)
-async def test_a_first_cluster_whose_pods_do_not_run(script, expected):
-    async with serve_world(scripts=[script]) as (world, _):
-        await world.create(rayservice(metadata={"annotations": {"ray.io/initializing-timeout": "10m"}}))
-        await world.pass_time(30)
-        assert await stuck(world) == said(expected)
-
-
-async def test_pods_that_find_no_node():
-    async with serve_world() as (world, _):
-        await world.create(rayservice(cluster={"head": {"container": LARGE}}))
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_a_cluster_that_may_not_be_made():
-    async with serve_world() as (world, _):
-        quota = "exceeded quota: team, requested: count/rayclusters.ray.io=1"
-        world.faults.refuse("create", "rayclusters.ray.io", errors.Forbidden(quota))
-        await world.create(rayservice())
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_pods_that_may_not_be_made():
-    async with serve_world() as (world, _):
-        world.faults.refuse("create", "pods", errors.Forbidden("exceeded quota: team"))
-        await world.create(rayservice())
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_a_dashboard_that_hangs():
-    async with serve_world() as (world, _):
-        await world.create(rayservice())
-        world.dashboards.fault(host_of(await new_pending(world)), HANGS)
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_a_configuration_that_is_no_yaml():
-    async with serve_world() as (world, _):
-        await world.create(rayservice(serveConfigV2="applications:\n- name: [app\n"))
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_a_configuration_that_serve_refuses(monkeypatch):
-    await refuse_configurations(monkeypatch)
-    async with serve_world() as (world, _):
-        await world.create(rayservice())
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_a_configuration_without_applications():
-    async with serve_world() as (world, _):
-        await world.create(rayservice(serveConfigV2="applications: []\n"))
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_an_application_that_cannot_be_deployed():
-    async with serve_world(application_faults=NO_TORCH) as (world, _):
-        await world.create(rayservice())
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_an_application_that_takes_its_time():
-    async with serve_world(deploys=3600) as (world, _):
-        await world.create(rayservice())
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_a_message_of_many_lines_is_cut_in_the_middle():
-    long = "\n".join(["Deploying app failed:", *["  a line of a traceback"] * 100, "ValueError: the cause"])
-    async with serve_world(application_faults={"app": ("DEPLOY_FAILED", long)}) as (world, _):
-        await world.create(rayservice())
-        await world.pass_time(30)
-        (cause,) = [line for line in await stuck(world) if line.startswith("- ")]
-        assert cause.startswith("- s-1: application app is DEPLOY_FAILED: Deploying app failed: a line")
-        assert " … " in cause
-        assert cause.endswith("ValueError: the cause")
-        assert len(cause) < 1100
-
-
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        pytest.param(
-            {},
-            """
-            FILL
-            """,
-            id="the proxy on the head is not healthy",
-        ),
-        pytest.param(
-            {"excludeHeadPodFromServeSvc": True},
-            """
-            FILL
-            """,
-            id="the head is to take none",
-        ),
-    ],
-)
-async def test_nobody_takes_requests(spec, expected):
-    async with serve_world() as (world, ray):
-        ray.takes_traffic = False
-        await world.create(rayservice(cluster={"workers": []}, **spec))
-        await world.pass_time(30)
-        assert await stuck(world) == said(expected)
-
-
-async def test_a_service_of_somebody_else_in_the_place_of_the_serve_service():
-    async with serve_world() as (world, _):
-        spec = {"ports": [{"port": 80}]}
-        await world.create(
-            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s-serve-svc"}, "spec": spec}
-        )
-        await world.create(rayservice())
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_a_service_that_was_given_up():
-    timeout = {"annotations": {"ray.io/initializing-timeout": "1m"}}
-    async with serve_world(scripts=[Script(when=HEADS, steps=[NO_IMAGE])]) as (world, _):
-        await world.create(rayservice(metadata=timeout))
-        await has_condition(world, "Ready", "False", "InitializingTimeout")
-        await world.pass_time(10)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-        await world.pass_time(120)
-        assert await stuck(world) == said(
-            """
-            FILL
+            RayService default/s is managed by kueue.x-k8s.io/multikueue.
+            - spec.managedBy is kueue.x-k8s.io/multikueue: its clusters and its status are up to
+                that controller alone
             """
         )
 
@@ -398,7 +218,13 @@ async def test_an_unhealthy_deployment_of_a_service_that_serves():
         await world.pass_time(10)
         assert await stuck(world) == said(
             """
-            FILL
+            RayService default/s serves, but something is wrong.
+            - s-1: application app is UNHEALTHY
+            - s-1: deployment Model of application app is UNHEALTHY: The deployment failed its
+                health check: CUDA error: device lost
+            note: Pods that take requests: 2
+            note: what replicas print is in the Ray Pods under
+                /tmp/ray/session_latest/logs/serve
             """
         )
 
@@ -409,21 +235,44 @@ async def test_a_service_that_has_lost_its_head():
         await has_condition(world, "Ready", "False", "ZeroServeEndpoints")
         assert await stuck(world) == said(
             """
-            FILL
+            RayService default/s does not serve any more.
+            - RayCluster default/s-1 waits for its head Pod.
+            - group headgroup, Pod s-1-head-xxxxx: container ray ended with exit code 137
+                (OOMKilled); raise the memory limit of container ray
+            note: Pods that take requests: 0
             """
         )
 
 
 async def test_a_new_configuration_that_serve_refuses(monkeypatch):
     async with serving() as (world, _):
-        await refuse_configurations(monkeypatch)
+        refuse_configurations(monkeypatch)
         await change(world, serveConfigV2=OTHER_CONFIG)
         await world.pass_time(30)
         assert await stuck(world) == said(
             """
-            FILL
+            RayService default/s serves, but something is wrong.
+            - FailedToUpdateServeApplications: Failed to update serve applications to the
+                RayCluster default/s-1: PUT
+                s-1-head-svc.default.svc.cluster.local:8265/api/serve/applications/: 400:
+                ValidationError: 1 validation error for ServeDeploySchema:
+                applications.0.import_path; mend spec.serveConfigV2
+            note: Pods that take requests: 2
             """
         )
+
+
+async def test_a_refused_configuration_that_was_taken_back_is_soon_forgotten(monkeypatch):
+    async with serving() as (world, _):
+        before = (await world.get("RayService", "s"))["spec"]["serveConfigV2"]
+        with monkeypatch.context() as patched:
+            refuse_configurations(patched)
+            await change(world, serveConfigV2=OTHER_CONFIG)
+            await world.pass_time(600)
+            assert any("FailedToUpdateServeApplications" in line for line in await stuck(world))
+        await change(world, serveConfigV2=before)
+        await world.pass_time(200)
+        assert (await why(world))[1]
 
 
 async def test_a_new_configuration_that_is_no_yaml_and_is_taken_back():
@@ -433,298 +282,14 @@ async def test_a_new_configuration_that_is_no_yaml_and_is_taken_back():
         await world.pass_time(30)
         assert await stuck(world) == said(
             """
-            FILL
+            RayService default/s serves, but something is wrong.
+            - spec.serveConfigV2 is no mapping; begin with `applications:`
+            note: Pods that take requests: 2
             """
         )
         await change(world, serveConfigV2=before)
         await world.pass_time(5)
         assert (await why(world))[1]
-
-
-# --- an upgrade
-
-
-async def test_an_upgrade_that_goes_well():
-    async with serving() as (world, ray):
-        ray.deploys = 60
-        await set_image(world, "2.53.0")
-        await new_pending(world)
-        await world.pass_time(20)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-@pytest.mark.parametrize(
-    ("steps", "expected"),
-    [
-        pytest.param(
-            [NO_IMAGE],
-            """
-            FILL
-            """,
-            id="an image that cannot be pulled",
-        ),
-        pytest.param(
-            [Running(), *[Fails(after=1, exit_code=2)] * 9],
-            """
-            FILL
-            """,
-            id="a head in a crash loop",
-        ),
-    ],
-)
-async def test_an_upgrade_whose_pods_do_not_run(steps, expected):
-    async with serving(rayservice(metadata=DEADLINE), scripts=[of_new_heads(*steps)]) as (world, _):
-        await change_heads(world)
-        await new_pending(world)
-        await world.pass_time(30)
-        assert await stuck(world) == said(expected)
-
-
-async def test_an_upgrade_whose_pods_find_no_node():
-    async with serving() as (world, _):
-        containers = [{"name": "ray", "image": "rayproject/ray:2.53.0", **LARGE}]
-        await change_cluster(world, headGroupSpec={"template": {"spec": {"containers": containers}}})
-        await new_pending(world)
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_an_upgrade_whose_dashboard_hangs():
-    async with serving() as (world, _):
-        await set_image(world, "2.53.0")
-        world.dashboards.fault(host_of(await new_pending(world)), HANGS)
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_an_upgrade_whose_configuration_serve_refuses(monkeypatch):
-    async with serving() as (world, _):
-        await refuse_configurations(monkeypatch)
-        await set_image(world, "2.53.0")
-        await new_pending(world)
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_an_upgrade_whose_configuration_is_no_yaml():
-    async with serving() as (world, _):
-        await change(world, serveConfigV2="a: [")
-        await set_image(world, "2.53.0")
-        await new_pending(world)
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_an_upgrade_whose_application_cannot_be_deployed():
-    async with serving() as (world, ray):
-        ray.application_faults = NO_TORCH
-        await set_image(world, "2.53.0")
-        await new_pending(world)
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_an_upgrade_on_which_nobody_takes_requests():
-    async with serving(rayservice(cluster={"workers": []})) as (world, ray):
-        ray.takes_traffic = False
-        await set_image(world, "2.53.0")
-        await new_pending(world)
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_an_upgrade_that_may_not_be_made():
-    async with serving() as (world, _):
-        world.faults.refuse("create", "rayclusters.ray.io", errors.Forbidden("exceeded quota: team"))
-        await set_image(world, "2.53.0")
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_an_upgrade_that_was_given_up():
-    deadline = {"annotations": {"eagleray.io/upgrade-deadline-seconds": "60"}}
-    async with serving(rayservice(metadata=deadline)) as (world, ray):
-        ray.application_faults = NO_TORCH
-        await set_image(world, "2.53.0")
-        new = await new_pending(world)
-        await world.pass_time(70)
-        assert await pending(world) != new
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-# --- step by step
-
-
-async def traffic_reached(world, percent):
-    async def is_so():
-        return ((await side(world, "pending")).get("trafficRoutedPercent") or 0) >= percent
-
-    await world.until(is_so, 600, step=0.1)
-
-
-async def test_an_incremental_upgrade_tells_its_shares_and_the_next_step():
-    async with serving(incremental(interval=60)) as (world, _):
-        await set_image(world, "2.53.0")
-        await new_pending(world)
-        await traffic_reached(world, 25)
-        await world.pass_time(10)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_a_gateway_that_nobody_takes_on():
-    async with serving(incremental(gateway_class="istio"), accepts=False) as (world, _):
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-        await set_image(world, "2.53.0")
-        await new_pending(world)
-        await world.pass_time(60)
-        words = "Waiting for controller"
-        waiting = {"type": "Accepted", "status": "Unknown", "reason": "Pending", "message": words}
-        await world.patch("Gateway", "s-gateway", {"status": {"conditions": [waiting]}}, part="/status")
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_a_route_whose_references_are_not_resolved():
-    async with serving(incremental(), accepts=False) as (world, _):
-        accepted = [{"type": kind, "status": "True"} for kind in ("Accepted", "Programmed")]
-        await world.patch("Gateway", "s-gateway", {"status": {"conditions": accepted}}, part="/status")
-        await set_image(world, "2.53.0")
-        await new_pending(world)
-        await world.pass_time(60)
-        unresolved = [
-            {"type": "Accepted", "status": "True", "reason": "Accepted"},
-            {"type": "ResolvedRefs", "status": "False", "reason": "BackendNotFound", "message": "no Service"},
-        ]
-        parents = [{"parentRef": {"name": "s-gateway"}, "controllerName": "x", "conditions": unresolved}]
-        await world.patch("HTTPRoute", "s-httproute", {"status": {"parents": parents}}, part="/status")
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_a_cluster_without_the_gateway_api():
-    async with serving(incremental(), gateways=False) as (world, _):
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-        await set_image(world, "2.53.0")
-        await new_pending(world)
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_steps_of_nothing():
-    async with serving(incremental(step=0, interval=1)) as (world, _):
-        await set_image(world, "2.53.0")
-        await new_pending(world)
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_an_application_that_fails_in_the_middle_of_an_incremental_upgrade():
-    async with serving(incremental(interval=30)) as (world, _):
-        await set_image(world, "2.53.0")
-        new = await new_pending(world)
-        await traffic_reached(world, 25)
-        head_at(world, new).set_application("app", "UNHEALTHY", "replicas died", Model="UNHEALTHY")
-        await world.pass_time(60)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_a_service_that_rolls_back():
-    async with serving(incremental(interval=30)) as (world, _):
-        before = (await world.get("RayService", "s"))["spec"]["rayClusterConfig"]
-        await set_image(world, "2.53.0")
-        await new_pending(world)
-        await traffic_reached(world, 50)
-        await change(world, rayClusterConfig=before)
-        await has_condition(world, "RollbackInProgress", "True", "DesiredClusterSpecChanged")
-        await world.pass_time(10)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
-
-
-async def test_a_rollback_to_a_cluster_whose_application_does_not_run():
-    async with serving(incremental(interval=5)) as (world, _):
-        before = (await world.get("RayService", "s"))["spec"]["rayClusterConfig"]
-        old = await active(world)
-        await set_image(world, "2.53.0")
-        await new_pending(world)
-        await traffic_reached(world, 50)
-        head_at(world, old).set_application("app", "DEPLOY_FAILED", "no room for replicas")
-        await change(world, rayClusterConfig=before)
-        await world.pass_time(30)
-        assert await stuck(world) == said(
-            """
-            FILL
-            """
-        )
 
 
 # --- a service that is not to serve
@@ -736,14 +301,17 @@ async def test_a_suspended_service():
         await has_condition(world, "Suspended", "True", "SuspendComplete")
         assert await stuck(world) == said(
             """
-            FILL
+            RayService default/s is suspended.
+            - spec.suspend is true; set it to false to have it serve
             """
         )
         await world.patch("RayService", "s", {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "team"}}})
         await world.pass_time(5)
         assert await stuck(world) == said(
             """
-            FILL
+            RayService default/s is suspended.
+            - Kueue holds it in queue team until there is room: see its Workload (kubectl get
+                workloads -n default); do not set spec.suspend by hand
             """
         )
 
@@ -757,14 +325,18 @@ async def test_a_suspension_that_finalizers_hold_up():
         await world.pass_time(30)
         assert await stuck(world) == said(
             """
-            FILL
+            RayService default/s is being suspended.
+            - RayCluster s-1 is not gone yet, held by example.com/hold
+            - Service s-serve-svc is not gone yet, held by example.com/hold
             """
         )
         await change(world, suspend=False)
         await world.pass_time(30)
         assert await stuck(world) == said(
             """
-            FILL
+            RayService default/s is being suspended, and resumed after that.
+            - RayCluster s-1 is not gone yet, held by example.com/hold
+            - Service s-serve-svc is not gone yet, held by example.com/hold
             """
         )
 
@@ -776,7 +348,13 @@ async def test_a_cluster_that_may_not_be_deleted():
         await world.pass_time(30)
         assert await stuck(world) == said(
             """
-            FILL
+            RayService default/s is being suspended.
+            - RayCluster s-1 is not gone yet
+            - Service s-head-svc is not gone yet
+            - Service s-serve-svc is not gone yet
+            - FailedToDeleteRayCluster: Failed to delete the RayCluster default/s-1: a policy
+                says no: forbidden; an admission policy or missing rights refuse it: change the
+                template, the policy or the rights
             """
         )
 
@@ -791,7 +369,9 @@ async def test_a_deletion_that_finalizers_hold_up():
         await world.pass_time(30)
         assert await stuck(world) == said(
             """
-            FILL
+            RayService default/s is being deleted.
+            - RayCluster s-1 is not gone yet, held by example.com/hold
+            - finalizers that others have to remove: example.com/wait
             """
         )
 
@@ -813,7 +393,14 @@ async def test_what_a_user_may_not_read_is_said():
         assert is_well
         assert shown == said(
             """
-            FILL
+            RayService default/s serves.
+            note: Pods that take requests: 2
+            note: rayclusters were not looked at: rayclusters.ray.io is forbidden: User "ann"
+                cannot list resource "rayclusters" in API group "ray.io" in the namespace
+                "default"
+            note: events were not looked at: events.events.k8s.io is forbidden: User "ann"
+                cannot list resource "events" in API group "events.k8s.io" in the namespace
+                "default"
             """
         )
         await change_heads(world)
@@ -823,7 +410,10 @@ async def test_what_a_user_may_not_read_is_said():
         assert not is_well
         assert shown[:3] == said(
             """
-            FILL
+            RayService default/s serves, and goes from s-1 to s-2.
+            - s-2: group headgroup, Pod s-2-head-xxxxx: container ray: ImagePullBackOff: no such
+                image; check the image's name and tag, the registry, and imagePullSecrets
+            note: Pods that take requests: 2
             """
         )
         with pytest.raises(errors.Forbidden):
