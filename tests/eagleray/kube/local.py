@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from eagleray.local.inprocess import transport_to
 from eagleray.kube.transport import Answer, AnswerLost, NotSent, Stream
+from eagleray.local.inprocess import transport_to
 
 __all__ = ["FaultyTransport", "aiter_of", "status", "transport_to"]
 
