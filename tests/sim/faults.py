@@ -58,7 +58,12 @@ class End(NamedTuple):
 
 
 class Laboratory:
-    """Runs a scenario again and again, each time in a namespace of its own."""
+    """Runs a scenario again and again, each time in a namespace of its own.
+
+    With a `seed` the operators of all runs draw the same, where the order of requests depends on that.
+    """
+
+    seed = ""
 
     def __init__(self, world, scenario):
         self.world = world
@@ -77,6 +82,9 @@ class Laboratory:
         self.requests, self.news = wire.requests, wire.news
         assert not self._expected.wrong
         return self._expected
+
+    def watch(self, wire, namespace):
+        """Watch a run that begins, besides its Pods; for those who have something to watch."""
 
     def points(self, family):
         """Return all points of a family: faults of `writes`, of `requests` of any kind, or of `news`."""
@@ -118,8 +126,9 @@ class Laboratory:
         namespace = f"run-{next(self._numbers):04d}"
         await world.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
         wire = Wire(world.simulated.server)
+        self.watch(wire, namespace)
         flags = (f"--watch-namespace={namespace}", *scenario.flags)
-        process = Process(world, wire, flags, seed=namespace)
+        process = Process(world, wire, flags, seed=self.seed or namespace)
         await process.start()
         restarting = asyncio.create_task(process.restart_when_killed(), name="restarting")
         try:

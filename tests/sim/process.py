@@ -135,6 +135,10 @@ class Line:
         self.is_dead = False
 
     async def send(self, request):
+        return await self.carry(request, lambda: self._wire.inner.send(request))
+
+    async def carry(self, request, send):
+        """Carry a request to whoever answers it, unless something goes wrong on the way."""
         self._require_life()
         fault = self._wire.next_request(request)
         if fault == "not sent":
@@ -142,9 +146,7 @@ class Line:
         if fault in REFUSALS:
             return refusal_of(fault)
         # The server is no part of the process: it goes on while the process stands still.
-        answer = await asyncio.create_task(self._wire.inner.send(request), context=Context())
-        if request.verb not in READS:
-            self._wire.wrote(request)
+        answer = await asyncio.create_task(self._answered(request, send), context=Context())
         if fault == "then killed":
             self.is_dead = True
             self._wire.killed.set()
@@ -152,6 +154,12 @@ class Line:
         if fault == "answer lost":
             raise AnswerLost("cut off")
         self._require_life()
+        return answer
+
+    async def _answered(self, request, send):
+        answer = await send()
+        if request.verb not in READS:
+            self._wire.wrote(request)
         return answer
 
     @asynccontextmanager
@@ -190,6 +198,29 @@ class Line:
         """Nothing is held."""
 
 
+class ServePut(NamedTuple):
+    """That Serve is handed a configuration: a write, though not one to the API server."""
+
+    verb: str = "put"
+    resource: str = "Serve applications"
+
+
+class Carrier:
+    """The way of one life of an operator to Ray's dashboards, on which things go wrong with what Serve is handed."""
+
+    def __init__(self, line, inner):
+        self._line = line
+        self._inner = inner
+
+    async def send(self, address, request, token, **limits):
+        if request.method != "PUT":
+            return await self._inner.send(address, request, token, **limits)
+        return await self._line.carry(ServePut(), lambda: self._inner.send(address, request, token, **limits))
+
+    async def close(self):
+        """Nothing is held."""
+
+
 class Process:
     """An operator that is started, stopped and killed, and remembers nothing from one life to the next."""
 
@@ -217,7 +248,7 @@ class Process:
             clock=self._world.clock,
             entropy=SeededEntropy(f"{self._seed} {self._name} {self._lives}"),
             hostname=self._name,
-            carrier=self._world.dashboards,
+            carrier=Carrier(self._line, self._world.dashboards),
         )
         context = copy_context()
         context.run(_PROCESS.set, self)

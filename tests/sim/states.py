@@ -43,6 +43,10 @@ async def state_of(world, namespace, kinds):
         if obj.get("kind") == "RayJob":
             chosen = obj.get("status") or {}
             names |= {chosen[key]: f"<{key}>" for key in ("rayClusterName", "jobId") if key in chosen}
+        if obj.get("kind") == "RayService":
+            for side in ("activeServiceStatus", "pendingServiceStatus"):
+                chosen = (obj.get("status") or {}).get(side) or {}
+                names |= {chosen["rayClusterName"]: f"<{side}>"} if "rayClusterName" in chosen else {}
     if any((obj.get("spec") or {}).get("submissionMode") == "SidecarMode" for obj in found):
         names |= {stamp: "<hash of the id>" for obj in found if (stamp := _hash_of(obj))}
     return sorted(_normal(obj, namespace, names) for obj in found)

@@ -46,10 +46,11 @@ class Limits(NamedTuple):
 class _Followed:
     """A question with those who want it answered."""
 
-    __slots__ = ("failing_since", "is_settled", "mark", "owners")
+    __slots__ = ("failing_since", "is_expected", "is_settled", "mark", "owners")
 
     def __init__(self) -> None:
         self.owners: dict[Owner, None] = {}
+        self.is_expected = False
         # What tells the latest result from one that would be news; it outlives the cached observation.
         self.mark: object = None
         self.is_settled = False
@@ -107,8 +108,12 @@ class Poller:
 
     # --- questions
 
-    def follow(self, owner: Owner, question: Question) -> Observation | None:
-        """Return the latest that is known, None if nothing is yet; from now on changes wake the owner."""
+    def follow(self, owner: Owner, question: Question, *, is_expected: bool = False) -> Observation | None:
+        """Return the latest that is known, None if nothing is yet; from now on changes wake the owner.
+
+        `is_expected` says that by all that is known otherwise there is somebody to answer: when that comes about it is
+        asked at once, and what failed before makes no pause longer.
+        """
         line = self._line(question.address)
         is_new = question not in line.followed
         followed = line.followed.setdefault(question, _Followed())
@@ -122,6 +127,10 @@ class Poller:
             if is_new or followed.is_settled:
                 self._lanes.call(question.address.host)
             followed.is_settled = False
+        if is_expected and not followed.is_expected and line.failures:
+            line.failures = 0
+            self._lanes.call(question.address.host)
+        followed.is_expected = is_expected
         return observation
 
     def unfollow(self, owner: Owner, question: Question) -> None:

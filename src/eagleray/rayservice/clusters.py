@@ -78,8 +78,6 @@ def needs_new_cluster(look: Look, *, rolling_back: bool) -> bool:
     newest = pending if pending is not None else active
     if newest is None:
         return True
-    if newest is active and _is_foreign(look, newest):
-        return False  # it is restamped first, and compared then
     if not may_upgrade(look) or compare(service, newest) is not Match.NONE:
         return False
     return abandoned(look) != service.config_hash
@@ -109,11 +107,8 @@ def plan_clusters(look: Look, *, rolling_back: bool) -> Iterator[Stage]:
             yield Stage("create-cluster", (_creation(look),))
         elif compare(service, look.pending.obj) is Match.PARTIAL:
             yield Stage("update-cluster", (_update(look, look.pending.obj, "pending"),))
-    elif look.active.obj is not None:
-        if _is_foreign(look, look.active.obj):
-            yield Stage("restamp-cluster", (_restamping(look, look.active.obj),))
-        elif compare(service, look.active.obj) is Match.PARTIAL:
-            yield Stage("update-cluster", (_update(look, look.active.obj, "active"),))
+    elif look.active.obj is not None and compare(service, look.active.obj) is Match.PARTIAL:
+        yield Stage("update-cluster", (_update(look, look.active.obj, "active"),))
 
 
 def _is_foreign(look: Look, cluster: Object) -> bool:
@@ -182,31 +177,50 @@ def _with_scale(wanted: Object, found: Object) -> Object:
     return {**wanted, "workerGroupSpecs": groups}
 
 
-def _restamping(look: Look, found: Object) -> Action:
-    """Return the change of annotations after which this operator knows a cluster of another one as its own."""
-    stamps = cluster_stamps(_spec_behind(look, found), look.config.settings.version)
+def plan_stamps(look: Look) -> Stage | None:
+    """Return the change of annotations after which this operator knows the clusters of another one as its own.
+
+    It comes before all else: once this operator has written a status, nobody can tell any more what the other one had
+    handled.
+    """
+    foreign = [
+        (seen.obj, side)
+        for seen, side in ((look.active, "active"), (look.pending, "pending"))
+        if seen.obj is not None and _is_foreign(look, seen.obj)
+    ]
+    return Stage("restamp-cluster", tuple(_restamping(look, *each) for each in foreign)) if foreign else None
+
+
+def _restamping(look: Look, found: Object, side: str) -> Action:
+    stamps = {VERSION_ANNOTATION: look.config.settings.version}
+    spec = _spec_behind(look, found)
+    if spec is not None:
+        stamps = cluster_stamps(spec, look.config.settings.version)
     place = place_of(found)
     said = Said(
         failed=Say(
             "FailedToUpdateRayCluster",
             "Update",
-            f"Failed to update the active RayCluster {place}:",
+            f"Failed to update the {side} RayCluster {place}:",
             "Warning",
         )
     )
     return Patch(RAY_CLUSTERS, Ref.of(found), {"metadata": {"annotations": stamps}}, said)
 
 
-def _spec_behind(look: Look, found: Object) -> Object:
-    """Return the spec that a cluster of another operator stands for.
+def _spec_behind(look: Look, found: Object) -> Object | None:
+    """Return the spec that a cluster of another operator stands for; None if that is what its hash says.
 
     That of the service, if the cluster's own says the same, or if the other operator has handled this generation and
-    saw no need for another cluster. Otherwise the cluster's own, so that a change made meanwhile is not missed.
+    saw no need for another cluster. Otherwise the cluster's own, so that a change made meanwhile is not missed. While
+    one cluster replaces another one, only the hashes tell what each of them was made from.
     """
     service = look.service
     goal = service.cluster_config
     if compare(service, found) is Match.FULL or service_hash(found["spec"]) == service.config_hash:
         return goal
+    if service.pending.name:
+        return None
     is_handled = service.status.get("observedGeneration") == service.generation
     was_given_up = abandoned(look) == service.config_hash
     return goal if is_handled and may_upgrade(look) and not was_given_up else found["spec"]

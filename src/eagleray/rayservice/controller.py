@@ -7,7 +7,7 @@ import msgspec
 
 from eagleray.dashboard.orders import Owner
 from eagleray.dashboard.poller import Poller
-from eagleray.dashboard.questions import HealthOf, Observation, Question, ServeOf
+from eagleray.dashboard.questions import HealthOf, Question, ServeOf
 from eagleray.kube.resources import RAY_SERVICES, Key
 from eagleray.kube.writer import Writer
 from eagleray.manifests.rayservice import RayService
@@ -19,7 +19,7 @@ from eagleray.rayservice.deletion import plan_end
 from eagleray.rayservice.handovers import Handovers
 from eagleray.rayservice.look import READY, SUSPENDED, Config, Decision, Look, Seen, soonest
 from eagleray.rayservice.planning import plan
-from eagleray.rayservice.serving import questions
+from eagleray.rayservice.serving import is_ready, questions
 from eagleray.rayservice.status import needs_write, rejected_status
 from eagleray.rayservice.timeouts import is_timed_out
 from eagleray.runtime.acting import Acting, ActionFailed
@@ -144,6 +144,7 @@ class RayServices:
             self._caches.heads_of(obj),
             put=self._handovers.put(owner, name),
             put_failure=self._handovers.failure(owner, name, service.serve_config),
+            is_put_open=self._handovers.is_open(owner, name),
             takes_requests=self._caches.takes_requests(obj),
         )
 
@@ -159,11 +160,25 @@ class RayServices:
             self._followed[owner.key] = both
         else:
             self._followed.pop(owner.key, None)
-        answers = {question: self._poller.follow(owner, question) for question in both}
         return look._replace(
-            active=_answered(look.active, wanted[0], answers),
-            pending=_answered(look.pending, wanted[1], answers),
+            active=self._answered(look, look.active, wanted[0], owner),
+            pending=self._answered(look, look.pending, wanted[1], owner),
         )
+
+    def _answered(self, look: Look, seen: Seen, asked: Sequence[Question], owner: Owner) -> Seen:
+        """Return what is seen of a cluster with what Ray on it says."""
+        for question in asked:
+            if isinstance(question, ServeOf):
+                seen = seen._replace(serve=self._poller.follow(owner, question))
+            elif isinstance(question, HealthOf):
+                # The proxy was asked in vain for as long as the head took to start; with applications it is there.
+                is_expected = is_ready(look, seen)
+                seen = seen._replace(health=self._poller.follow(owner, question, is_expected=is_expected))
+        details = seen.serve.serve if seen.serve is not None else None
+        if seen.put is None and details is not None and details.configuration:
+            # Only an operator that was just started has to ask the cluster what it was handed.
+            seen = seen._replace(deployed=msgspec.json.decode(details.configuration))
+        return seen
 
     def _problem(self, look: Look) -> Problem | None:
         """Return what is wrong with a service; one that runs is only warned of a rule that the reference has not."""
@@ -240,20 +255,6 @@ class RayServices:
         self._poller.forget(owner)
         self._handovers.forget(owner)
         self._followed.pop(owner.key, None)
-
-
-def _answered(seen: Seen, asked: tuple[Question, ...], answers: dict[Question, Observation | None]) -> Seen:
-    """Return what is seen of a cluster with what Ray on it says."""
-    for question in asked:
-        if isinstance(question, ServeOf):
-            seen = seen._replace(serve=answers[question])
-        elif isinstance(question, HealthOf):
-            seen = seen._replace(health=answers[question])
-    details = seen.serve.serve if seen.serve is not None else None
-    if seen.put is None and details is not None and details.configuration:
-        # Only an operator that was just started has to ask the cluster what it was handed.
-        seen = seen._replace(deployed=msgspec.json.decode(details.configuration))
-    return seen
 
 
 def _no_effect(stages: Sequence[Stage]) -> NoEffect:

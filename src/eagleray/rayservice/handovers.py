@@ -29,11 +29,12 @@ class Failure(NamedTuple):
 class _Memory:
     """What is remembered of one cluster."""
 
-    __slots__ = ("failure", "given", "put")
+    __slots__ = ("failure", "given", "is_unsure", "put")
 
     def __init__(self) -> None:
         self.put: Put | None = None
         self.failure: Failure | None = None
+        self.is_unsure = False  # whether one that failed may have been taken all the same
         self.given: dict[
             str, Handover
         ] = {}  # by the ids of their orders, in the order in which they were given
@@ -84,6 +85,11 @@ class Handovers:
         failure = memory.failure if memory is not None else None
         return failure.why if failure is not None and failure.text == text else ""
 
+    def is_open(self, owner: Owner, cluster: str) -> bool:
+        """Tell whether a cluster may or may not have taken something else than what it has taken last."""
+        memory = self._services.get(owner, {}).get(cluster)
+        return memory is not None and (memory.is_unsure or bool(memory.given))
+
     def give(self, owner: Owner, handover: Handover, now: datetime) -> float | None:
         """Hand a configuration over. If it was refused a short while ago, nothing is done but to return how many
         seconds to wait."""
@@ -112,7 +118,9 @@ class Handovers:
         if outcome.error is None:
             memory.put = Put(handover.text, handover.capacity, outcome.at)
             memory.failure = None
+            memory.is_unsure = False
             return
+        memory.is_unsure = memory.is_unsure or not outcome.error.certainly_not_done
         before = memory.failure
         is_same = before is not None and before.order_id == handover.order.id
         times = before.times + 1 if before is not None and is_same else 1

@@ -65,12 +65,15 @@ def next_capacity(shares: Shares, surge: int, ready: Ready, *, rolling_back: boo
 
     Nothing is due until the requests of the side that takes over have caught up with its capacity. From the other side
     nothing is taken while that one does not serve, nor what it still needs for requests that it is known to get: the
-    last step up to the whole may have been a short one, and somebody may have changed the size of the steps.
+    last step up to the whole may have been a short one, and somebody may have changed the size of the steps. It is even
+    given back what it needs, should somebody have taken the cluster away that had got a part of the requests.
     """
     taking, giving = _sides(shares, rolling_back=rolling_back)
-    if waits_for_traffic(shares, rolling_back=rolling_back) or is_finished(shares, rolling_back=rolling_back):
+    if is_finished(shares, rolling_back=rolling_back):
         return shares
-    if taking.capacity + giving.capacity > WHOLE:
+    if waits_for_traffic(shares, rolling_back=rolling_back):
+        giving = giving._replace(capacity=max(needed, giving.capacity))
+    elif taking.capacity + giving.capacity > WHOLE:
         if not (ready.active if rolling_back else ready.pending):
             return shares
         giving = giving._replace(capacity=max(0, needed, giving.capacity - surge))

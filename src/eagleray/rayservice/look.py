@@ -50,6 +50,9 @@ class Seen(NamedTuple):
     health: Observation | None = None  # whether the Serve proxy on the head takes traffic
     put: Put | None = None  # what we have handed over last; forgotten when the operator is started again
     put_failure: str = ""  # why handing over what is wanted now failed
+    is_put_open: bool = (
+        False  # whether something was handed over since `put` that may or may not have been taken
+    )
     deployed: Mapping[str, Any] | None = None  # the configuration that the cluster itself says it runs
     takes_requests: bool = True  # whether any of its Pods is there for those that come by its serve Service
 

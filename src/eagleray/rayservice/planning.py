@@ -33,6 +33,9 @@ def plan(look: Look) -> Decision:
     if suspension is not None:
         return suspension
     farewell = clusters.plan_dangling(look)
+    stamps = clusters.plan_stamps(look)
+    if stamps is not None:
+        return Decision(stages=(stamps,))
     if is_timed_out(look):
         conditions = Conditions(look.service.status["conditions"], look.now)
         return Decision(
@@ -118,9 +121,18 @@ class _Pass:
             yield Stage("head-serve-label", labels)
         if look.is_incremental:
             yield from promotion.plan_cluster_services(look)
-            yield from routing.plan_way_in(look, self.ready, rolling_back=self.rolling_back)
+            yield from routing.plan_way_in(look, self._may_gain(), rolling_back=self.rolling_back)
         yield from promotion.plan_services(look, self.ready)
         yield from clusters.give_up(look, is_pending_ready=self.ready.pending)
+
+    def _may_gain(self) -> Ready:
+        """Return which clusters may get more requests: the one that takes over needs the capacity that is on record."""
+        look, shares = self.look, shares_of(self.look.service)
+        if self.rolling_back:
+            has_room = serving.has_capacity(look.active, shares.active.capacity)
+            return self.ready._replace(active=self.ready.active and has_room)
+        has_room = serving.has_capacity(look.pending, shares.pending.capacity)
+        return self.ready._replace(pending=self.ready.pending and has_room)
 
     def _capacity(self) -> _Capacity:
         """Return the capacities after the next step, if one is due; they are noted once Serve has taken them."""
@@ -188,14 +200,16 @@ class _Pass:
             if handover is not None:
                 yield handover
 
-    def _held_back(self) -> str:
-        """Say what an upgrade, or its undoing, waits for; empty if for nothing but time."""
+    def _held_back(self) -> str | None:
+        """Say what an upgrade, or its undoing, waits for; empty if for nothing but time, None if nobody knows yet."""
         look = self.look
         name, seen = look.service.pending.name, look.pending
         if not name:
             return ""
         if self.rolling_back:
             name, seen = look.service.active.name, look.active
+        if serving.is_being_asked(look, seen):
+            return None
         why = serving.why_not_ready(look, seen)
         if not why and not _is_ready(look, seen):
             why = f"none of its Pods is ready to take requests, with label {naming.SERVE_LABEL}=true"

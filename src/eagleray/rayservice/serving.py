@@ -74,11 +74,12 @@ def _why_not_ready(look: Look, seen: Seen) -> str:
         return f"the head is not ready: {head.get('message') or head.get('reason') or 'it is being started'}"
     if seen.put_failure:
         return f"Serve did not take serveConfigV2: {seen.put_failure}"
-    if seen.serve is None or (seen.serve.serve is None and seen.serve.error is None):
+    if _is_unanswered(seen):
         return "Serve has not been asked yet"
-    if seen.serve.error is not None:
+    if seen.serve is not None and seen.serve.error is not None:
         return f"Serve cannot be asked: {seen.serve.error}"
-    applications = seen.serve.serve.applications if seen.serve.serve is not None else ()
+    answered = _details(look, seen)
+    applications = answered.applications if answered is not None else ()
     for application in applications:
         if application.status != RUNNING:
             told = f"application {application.name} is {application.status}"
@@ -87,6 +88,19 @@ def _why_not_ready(look: Look, seen: Seen) -> str:
             details = [application.message, blocked["message"] if blocked else ""]
             return ": ".join([told, *(text for text in details if text)])
     return "" if applications else "Serve has no applications yet; see serveConfigV2"
+
+
+def is_being_asked(look: Look, seen: Seen) -> bool:
+    """Tell whether it will be known in a moment what holds a cluster back, as for an operator that was just started."""
+    cluster = seen.cluster
+    can_be_asked = (
+        cluster is not None and is_head_ready(look, seen) and dashboard_of(look, cluster) is not None
+    )
+    return can_be_asked and _is_unanswered(seen) and not seen.put_failure
+
+
+def _is_unanswered(seen: Seen) -> bool:
+    return seen.serve is None or (seen.serve.serve is None and seen.serve.error is None)
 
 
 # --- asking
@@ -136,15 +150,23 @@ def configuration(text: str, capacity: int | None = None) -> Mapping[str, Any]:
 def needs_configuration(look: Look, seen: Seen, capacity: int | None) -> bool:
     """Tell whether Serve on a cluster is to be handed the service's configuration.
 
-    It is if we have not done so since we were started, if another text or capacity is wanted now, or if Serve has lost
-    its applications since, as it does with its head. It is asked first, so that one that cannot answer is let be.
+    It is if we have not done so since we were started, if another text or capacity is wanted now, or may have been
+    taken meanwhile, or if Serve has lost its applications since, as it does with its head. It is asked first, so that
+    one that cannot answer is let be.
     """
     if _details(look, seen) is None:
         return False
     put = seen.put
-    if put is None or put.text != look.service.serve_config or put.capacity != capacity:
+    if put is None or seen.is_put_open or put.text != look.service.serve_config or put.capacity != capacity:
         return True
     return has_lost_applications(look, seen)
+
+
+def has_capacity(seen: Seen, capacity: int) -> bool:
+    """Tell whether a cluster is known to have a capacity; an order that was lost on its way may have changed it."""
+    if seen.put is None or seen.is_put_open:
+        return False
+    return seen.put.capacity is None or seen.put.capacity >= capacity
 
 
 def has_lost_applications(look: Look, seen: Seen) -> bool:
@@ -172,18 +194,23 @@ def hand_over(look: Look, seen: Seen, capacity: int | None) -> Handover | None:
 def change_capacity(look: Look, seen: Seen, capacity: int, *, is_pending: bool) -> Handover | None:
     """Return what hands a cluster its own configuration over again, with another capacity; None if nobody knows it.
 
-    What an old cluster runs may be older than what the service asks for now, which is for the new one. May raise
-    NotAConfiguration.
+    What an old cluster runs may be older than what the service asks for now, which is for the new one; unless it runs
+    nothing any more. May raise NotAConfiguration.
     """
     if seen.put is not None:
         text = seen.put.text
     elif seen.deployed is not None:
         text = json.dumps(seen.deployed)
-    elif is_pending:
+    elif is_pending or _runs_nothing(look, seen):
         text = look.service.serve_config
     else:
         return None
     return _handover(look, seen, configuration(text, capacity), text, capacity, CAPACITY)
+
+
+def _runs_nothing(look: Look, seen: Seen) -> bool:
+    details = _details(look, seen)
+    return details is not None and not details.applications
 
 
 class Telling(NamedTuple):

@@ -79,7 +79,7 @@ class News(NamedTuple):
     )
     rollback_message: str = ""
     capacity: Shares | None = None  # the capacities that the clusters have taken
-    held_back: str = ""  # what an upgrade waits for
+    held_back: str | None = ""  # what an upgrade waits for; None if it is as it was, for all that is known
     timeout: Timeout | None = None
 
 
@@ -95,7 +95,9 @@ def with_routed_traffic(look: Look) -> Look:
     status = dict(service.status)
     for field in ("activeServiceStatus", "pendingServiceStatus"):
         side = status.get(field) or {}
-        weight = routed.get(cluster_serve_name(side.get("rayClusterName", "")))
+        # What a cluster got that was taken away, and made again under its name, went to the other one.
+        otherwise = 0 if routed and side.get("trafficRoutedPercent") else None
+        weight = routed.get(cluster_serve_name(side.get("rayClusterName", "")), otherwise)
         if weight is not None and weight != side.get("trafficRoutedPercent"):
             moved_at = format_time(rounded_up(look.now))
             moved = {"trafficRoutedPercent": weight, "lastTrafficMigratedTime": moved_at}
@@ -222,17 +224,20 @@ def _set_ready(conditions: Conditions, look: Look, endpoints: int, news: News) -
         conditions.set(READY, "False", TIMED_OUT, news.timeout.message)
     elif ready["reason"] == INITIALIZING:
         begun = RESUMING if ready["message"].startswith(RESUMING.rstrip(".")) else STARTING
-        conditions.set(READY, "False", INITIALIZING, _because(begun, news.held_back))
+        conditions.set(READY, "False", INITIALIZING, _because(begun, news.held_back, ready["message"]))
 
 
-def _because(message: str, cause: str) -> str:
+def _because(message: str, cause: str | None, told: str) -> str:
+    """Return a message with a cause; where none is known yet, the one that was told stays."""
+    if cause is None:
+        return told if told.startswith(message.rstrip(".")) else message
     return f"{message.rstrip('.')}; {cause}" if cause else message
 
 
-def _set_upgrading(conditions: Conditions, active: Object, pending: Object, held_back: str) -> None:
+def _set_upgrading(conditions: Conditions, active: Object, pending: Object, held_back: str | None) -> None:
     if active.get("rayClusterName"):
         if pending.get("rayClusterName"):
-            message = _because(_BOTH, held_back)
+            message = _because(_BOTH, held_back, conditions.get(UPGRADING).get("message", ""))
             conditions.set(UPGRADING, "True", "BothActivePendingClustersExist", message)
         else:
             conditions.set(UPGRADING, "False", "NoPendingCluster", _ONE)

@@ -581,3 +581,23 @@ async def test_once_a_dashboard_cannot_be_reached_the_rest_of_the_round_is_not_a
     await asyncio.sleep(2.1)
     assert len(heads.requests) == 1
     assert all(isinstance(desk.follow("job", question).error, Unreachable) for question in questions)
+
+
+async def test_what_is_expected_to_answer_is_asked_at_once_and_then_as_usual(desk, heads, head):
+    def follow():
+        return desk.poller.follow(rayjob(), JobOf(place(), "job"), is_expected=True)
+
+    heads.fault(HOST, REFUSES)
+    desk.follow()
+    await asyncio.sleep(300)
+    heads.heal(HOST)
+    head.submit("job")
+    follow()
+    await asyncio.sleep(0.1)
+    assert follow().job.status == "RUNNING"
+    heads.fault(HOST, REFUSES)
+    heads.requests.clear()
+    for _ in range(600):
+        follow()
+        await asyncio.sleep(1)
+    assert len(heads.requests) <= 600 / 15 + 5, "what goes on to be expected is not asked all the time"

@@ -11,6 +11,9 @@ from tests.eagleray.world import PATHS
 _RANDOM = re.compile(r"<rand(\d*)>")
 _BYTES = re.compile(r"<(\d+) bytes>")
 
+# The copy of the status of a cluster that is not there.
+NO_CLUSTER = {"desiredCPU": "0", "desiredGPU": "0", "desiredMemory": "0", "desiredTPU": "0", "head": {}}
+
 # What others refer to comes first.
 _ORDER = (
     "RayJob",
@@ -23,6 +26,8 @@ _ORDER = (
     "Service",
     "Job",
     "Pod",
+    "Gateway",
+    "HTTPRoute",
 )
 
 
@@ -37,8 +42,8 @@ async def leave_behind(world, samples):
     await until_quiet(world)
     for sample in samples:
         resources = [*sample.recorded["resources"], *sample.recorded["created"]]
-        # The status of a job has a copy of its cluster's.
-        for kind in ("RayCluster", "RayJob"):
+        # The status of a job or a service has a copy of its cluster's.
+        for kind in ("RayCluster", "RayJob", "RayService"):
             for recorded in resources:
                 if recorded["kind"] == kind and recorded.get("status"):
                     await _write_status(world, sample.namespace, recorded)
@@ -58,9 +63,9 @@ async def _give_metadata(world, namespace, recorded):
 
 
 def _as_typed(spec):
-    """Return the spec of a cluster or a job with the empty fields that writing typed objects brings."""
+    """Return the spec of a cluster, a job or a service with the empty fields that writing typed objects brings."""
     spec = copy.deepcopy(spec)
-    cluster = spec.get("rayClusterSpec", spec)
+    cluster = spec.get("rayClusterSpec") or spec.get("rayClusterConfig") or spec
     for group in (cluster["headGroupSpec"], *cluster.get("workerGroupSpecs", ())):
         group["template"].setdefault("metadata", {})
     for group in cluster.get("workerGroupSpecs", ()):
@@ -104,9 +109,11 @@ async def _write_status(world, namespace, recorded):
     """Write a status, with the addresses and ports that this world has given."""
     words = {"<namespace>": namespace, "<time>": format_time(world.clock.now())}
     status = _filled(recorded["status"], words)
-    if status.get("rayClusterStatus") == "<snapshot>":
-        cluster = await world.get("RayCluster", status["rayClusterName"], namespace)
-        status["rayClusterStatus"] = cluster["status"]
+    for part in (status, status.get("activeServiceStatus") or {}, status.get("pendingServiceStatus") or {}):
+        if part.get("rayClusterStatus") == "<snapshot>":
+            name = part.get("rayClusterName")
+            cluster = await world.get("RayCluster", name, namespace) if name else {"status": NO_CLUSTER}
+            part["rayClusterStatus"] = cluster["status"]
     if head := status.get("head"):
         pod = await world.get("Pod", head["podName"], namespace)
         service = await world.get("Service", head["serviceName"], namespace)

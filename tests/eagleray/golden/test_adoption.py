@@ -23,6 +23,7 @@ from tests.eagleray.world import rayjob, world_of
 
 CLUSTERS = cases_of(REFERENCE, "/ray-cluster.")
 JOBS = cases_of(REFERENCE, "/ray-job.")
+SERVICES = cases_of(REFERENCE, "/ray-service.")
 
 REJECTION = ["patch rayclusters/status", "create events"]
 
@@ -150,6 +151,43 @@ def test_of_a_job_that_the_reference_left_running_only_the_status_is_written(nam
     assert {field: after["status"][field] for field in kept} == {
         field: before["status"][field] for field in kept
     }
+
+
+@pytest.mark.case("RS-66", "RS-25")
+@pytest.mark.parametrize("name", SERVICES)
+def test_of_a_service_that_the_reference_left_only_the_cluster_is_stamped_anew(name, samples, taken):
+    takeover = taken[name]
+    assert takeover.still_running == takeover.running
+    assert len(takeover.running) == _ray_pods(samples[name].recorded["created"]) > 0
+    assert takeover.after.keys() == takeover.before.keys()
+    (service,) = (key for key in takeover.before if key[0] == "RayService")
+    before, after = takeover.before[service], takeover.after[service]
+    assert after["spec"] == before["spec"]
+    assert set(takeover.writes) <= {"patch rayclusters", "patch rayservices/status", "create events"}
+    (cluster,) = (key for key in takeover.before if key[0] == "RayCluster")
+    assert [key for key in takeover.changed if key != service] == [cluster]
+    stamped, stamps = takeover.after[cluster], takeover.before[cluster]["metadata"]["annotations"]
+    assert stamped["metadata"]["annotations"] == {**stamps, VERSION_ANNOTATION: VERSION}
+    assert stamped["spec"] == takeover.before[cluster]["spec"]
+    if before["status"]["activeServiceStatus"].get("rayClusterName"):
+        assert after["status"]["conditions"] == before["status"]["conditions"]
+        return
+    # A first cluster waits for Serve as before; for what is told, which the reference does not.
+    ready, upgrading = after["status"]["conditions"]
+    assert "connection refused" in ready.pop("message")
+    told = before["status"]["conditions"]
+    assert [ready, upgrading] == [_without_message(told[0]), told[1]]
+
+
+def _without_message(condition):
+    return {field: value for field, value in condition.items() if field != "message"}
+
+
+def _ray_pods(objects):
+    """Return how many Pods are Ray's; a sample may bring others."""
+    return sum(
+        obj["kind"] == "Pod" and "ray.io/node-type" in obj["metadata"].get("labels", {}) for obj in objects
+    )
 
 
 @pytest.mark.parametrize("name", CLUSTERS)

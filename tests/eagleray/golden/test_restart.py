@@ -8,7 +8,8 @@ from eagleray.raycluster.podplan import HASH_ANNOTATION, VERSION_ANNOTATION
 from kubereef.simulation import run
 from tests.eagleray.golden.samples import contents, until_quiet
 from tests.eagleray.ray import RayOnPods
-from tests.eagleray.world import raycluster, rayjob, world_of
+from tests.eagleray.rayservice.situations import incremental, is_ready, serve_world
+from tests.eagleray.world import raycluster, rayjob, rayservice, world_of
 
 NEXT_VERSION = "eagleray-99.0.0"
 # Past the moment at which a cluster is looked at again although nothing has happened.
@@ -133,3 +134,37 @@ def test_a_new_start_over_running_jobs_writes_nothing_at_all():
     states, writes = run(_run_jobs(modes))
     assert states == ["Running", "Waiting", "Running", "Running"]
     assert writes == []
+
+
+async def _run_services(services, version):
+    """Return what a second operator, of some version, wrote over ready services, and whether all Pods stayed."""
+    async with serve_world(gateways=True) as (world, _):
+        for service in services:
+            await world.create(service)
+        for service in services:
+            await is_ready(world, service["metadata"]["name"])
+        await until_quiet(world)
+        before = {pod["metadata"]["uid"] for pod in await world.list("Pod")}
+        await world.kill_operator()
+        world.faults.sent.clear()
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(assembly, "settings_of", settings_of_version(version))
+            await world.start_operator()
+        await until_quiet(world)
+        await world.pass_time(RESYNC)
+        return world.writes(), {pod["metadata"]["uid"] for pod in await world.list("Pod")} == before
+
+
+@pytest.mark.case("RS-66", "RS-25")
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        pytest.param(VERSION, [], id="the same version writes nothing at all"),
+        pytest.param(
+            NEXT_VERSION, [("patch", "rayclusters.ray.io")] * 2, id="another one stamps the clusters anew"
+        ),
+    ],
+)
+def test_a_new_start_over_ready_services(version, expected):
+    services = [rayservice("plain"), incremental("stepwise")]
+    assert run(_run_services(services, version)) == (expected, True)

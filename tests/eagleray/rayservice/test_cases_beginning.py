@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.eagleray.dashboard.scripted import REFUSES
+from tests.eagleray.ray import proxy_of
 from tests.eagleray.rayservice.situations import (
     ROUND,
     active,
@@ -56,6 +58,23 @@ async def test_a_service_names_its_cluster_before_it_makes_it():
         let_go()
         await is_ready(world, seconds=300)
         assert await clusters(world) == [named]
+
+
+async def test_a_head_takes_requests_as_soon_as_its_applications_run_however_long_that_took():
+    """Its Serve proxy refuses connections until then, and what fails for long is asked ever more rarely."""
+    async with serve_world(deploys=300) as (world, _):
+        await world.create(rayservice(cluster=NO_WORKERS))
+        await world.pass_time(ROUND)
+        head = await world.head(await pending(world))
+        world.dashboards.fault(proxy_of(head), REFUSES)
+        await world.until(lambda: has_application(world, "RUNNING"))
+        world.dashboards.heal(proxy_of(head))
+        await is_ready(world, seconds=ROUND)
+
+
+async def has_application(world, status):
+    told = [(await side(world, which)).get("applicationStatuses") or {} for which in ("active", "pending")]
+    return status in [one["status"] for applications in told for one in applications.values()]
 
 
 @pytest.mark.case("RS-8")

@@ -43,6 +43,8 @@ pytestmark = pytest.mark.usefixtures("virtual_time")
 
 OTHER_GRAPH = [{"name": "app", "import_path": "app.other", "route_prefix": "/"}]
 GRAPH = [{"name": "app", "import_path": "app.graph", "route_prefix": "/"}]
+# What a server adds to a listener.
+FILLED_IN = {"namespaces": {"from": "Same"}}
 
 
 async def traffic_reached(world, percent, which="pending", seconds=600):
@@ -103,7 +105,7 @@ async def test_the_gateway_is_made_and_follows_its_class():
         gateway = await world.get("Gateway", "s-gateway")
         assert gateway["spec"] == {
             "gatewayClassName": "g",
-            "listeners": [{"name": "http", "protocol": "HTTP", "port": 80}],
+            "listeners": [{"name": "http", "protocol": "HTTP", "port": 80, "allowedRoutes": FILLED_IN}],
         }
         (owner,) = gateway["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["name"]) == ("RayService", "s")

@@ -17,8 +17,10 @@ from eagleray.rayservice.clusters import (
     needs_new_cluster,
     plan_clusters,
     plan_dangling,
+    plan_stamps,
 )
 from eagleray.rayservice.look import Config, Look, Seen
+from eagleray.rayservice.planning import plan
 from eagleray.runtime.actions import Create, Delete, Patch, Replace
 from kubewire.sources import SeededEntropy
 from kubewire.times import format_time
@@ -179,9 +181,6 @@ OTHER = changed(BASE, rayVersion="2.53.0")
             id="one is named and about to be made",
         ),
         pytest.param(
-            look(OTHER, active=cluster_of(BASE, version="v1")), False, id="the active one is restamped first"
-        ),
-        pytest.param(
             look(OTHER, active=cluster_of(BASE), config=Config(zero_downtime=False)),
             False,
             id="upgrades are off",
@@ -279,6 +278,15 @@ def test_a_pending_cluster_grows_in_an_upgrade_and_the_active_one_does_not():
     assert action.said.done.note == "Updated the pending RayCluster ns/s-two"
 
 
+def stamping(look):
+    """Return the patches that stamp clusters of another operator."""
+    stage = plan_stamps(look)
+    assert stage is not None
+    actions = [action for action in stage.actions if isinstance(action, Patch)]
+    assert len(actions) == len(stage.actions)
+    return actions
+
+
 @pytest.mark.parametrize(
     ("goal", "generation", "want"),
     [
@@ -291,8 +299,7 @@ def test_a_restamped_cluster_compares_with_its_service_as(goal, generation, want
     found = cluster_of(
         BASE, version="v1", **{"ray.io/hash-without-replicas-and-workers-to-delete": "of another kind"}
     )
-    action = only_action(look({**goal, "status": {"observedGeneration": generation}}, active=found))
-    assert isinstance(action, Patch)
+    (action,) = stamping(look({**goal, "status": {"observedGeneration": generation}}, active=found))
     assert action.change.keys() == {"metadata"}
     stamps = action.change["metadata"]["annotations"]
     assert stamps["ray.io/kuberay-version"] == VERSION
@@ -315,9 +322,24 @@ def test_a_change_that_was_not_followed_is_not_taken_for_done_when_a_cluster_is_
     config, annotations
 ):
     found = cluster_of(BASE, version="v1", **annotations)
-    action = only_action(look({**OTHER, "status": {"observedGeneration": 1}}, active=found, config=config))
+    seen = look({**OTHER, "status": {"observedGeneration": 1}}, active=found, config=config)
+    (action,) = stamping(seen)
     found["metadata"]["annotations"] |= action.change["metadata"]["annotations"]
     assert compare(RayService(OTHER), found) is Match.NONE
+
+
+def test_clusters_of_another_operator_are_stamped_before_anything_is_done_or_written():
+    decision = plan(look(OTHER, active=cluster_of(BASE, version="v1")))
+    assert [stage.name for stage in decision.stages] == ["restamp-cluster"]
+    assert (decision.status, decision.handovers) == (None, ())
+
+
+def test_while_one_cluster_replaces_another_they_keep_the_hashes_of_what_they_were_made_from():
+    third = changed(BASE, rayVersion="2.54.0")
+    active, pending = cluster_of(BASE, version="v1"), cluster_of(OTHER, "s-two", version="v1")
+    seen = look({**third, "status": {"observedGeneration": 1}}, active=active, pending=pending)
+    stamps = [action.change["metadata"]["annotations"] for action in stamping(seen)]
+    assert stamps == [{"ray.io/kuberay-version": VERSION}] * 2
 
 
 # --- those without use

@@ -83,7 +83,7 @@ async def test_a_worker_without_a_replica_is_not_ready_and_need_not_be():
 
 
 async def test_a_worker_that_was_restarted_and_is_not_ready_is_told():
-    steps = [Running(ready=False), Fails(after=1, exit_code=1), Running(ready=False)]
+    steps = (Running(ready=False), Fails(after=1, exit_code=1), Running(ready=False))
     async with serving(scripts=[Script(when={"ray.io/node-type": "worker"}, steps=steps)]) as (world, _):
         await world.pass_time(60)
         assert await stuck(world) == said(
