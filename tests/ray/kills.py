@@ -77,7 +77,12 @@ class Reaper:
         return bool(heads) and self._end(self._dice.choice(heads))
 
     def _kill_submitter(self) -> bool:
-        besides = [pod for pod in self._pods("ray.io/node-type=head") if _runs(pod, SUBMITTER)]
+        # One beside a Ray that only starts would be met nearly always, and its job would never run.
+        besides = [
+            pod
+            for pod in self._pods("ray.io/node-type=head")
+            if _runs(pod, SUBMITTER) and _runs(pod, RAY, "ready")
+        ]
         alone = [
             pod for pod in self._pods("ray.io/originated-from-crd=RayJob,job-name") if _runs(pod, SUBMITTER)
         ]
@@ -119,8 +124,8 @@ class Reaper:
         return [pod for pod in self._reef.list("Pod", labels) if owners & pod["metadata"]["labels"].items()]
 
 
-def _runs(pod, container: str) -> bool:
-    """Tell whether a container of a Pod runs at this moment."""
-    statuses = pod["status"].get("containerStatuses") or []
-    is_running = any("running" in one["state"] for one in statuses if one["name"] == container)
+def _runs(pod, container: str, *wanted: str) -> bool:
+    """Tell whether a container of a Pod runs at this moment, and its status says what is wanted besides."""
+    statuses = [one for one in pod["status"].get("containerStatuses") or () if one["name"] == container]
+    is_running = any("running" in one["state"] and all(one.get(word) for word in wanted) for one in statuses)
     return is_running and not pod["metadata"].get("deletionTimestamp")

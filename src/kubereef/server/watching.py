@@ -118,6 +118,7 @@ async def _events(
 ) -> AsyncIterator[bytes]:
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
+    silent_until = loop.time() + BOOKMARK_INTERVAL
     told = False
     try:
         if opening := b"".join(feed.added(present)):
@@ -125,16 +126,20 @@ async def _events(
         if marked is not None:
             yield feed.bookmark(marked, ends_initial=True)
         while (left := end - loop.time()) > 0:
-            pause = min(left, BOOKMARK_INTERVAL) if feed.bookmarks else left
+            # Changes that this watch does not show leave it silent, however many there are.
+            pause = min(left, max(0.0, silent_until - loop.time())) if feed.bookmarks else left
             if feed.bookmarks and not told and left > _LAST_BOOKMARK:
                 pause = min(pause, left - _LAST_BOOKMARK)
             try:
                 async with asyncio.timeout(pause):
                     changes = await watcher.next()
             except TimeoutError:
+                if watcher.has_news:
+                    continue  # they came in this very moment, and a bookmark says that all before it was told
                 told = told or end - loop.time() <= _LAST_BOOKMARK
                 if feed.bookmarks and end - loop.time() > 0:
                     yield feed.bookmark(store.revision)
+                    silent_until = loop.time() + BOOKMARK_INTERVAL
                 continue
             except CutOff:
                 yield feed.failure(errors.expired("the watch fell too far behind; list again"))
@@ -143,6 +148,7 @@ async def _events(
                 return
             if lines := feed.lines(changes):
                 yield b"".join(lines)
+                silent_until = loop.time() + BOOKMARK_INTERVAL
     finally:
         watcher.close()
 

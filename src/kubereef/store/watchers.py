@@ -36,6 +36,11 @@ class Watcher:
             self._forget(self)
         self._wake()
 
+    @property
+    def has_news(self) -> bool:
+        """Whether changes have come that nobody has taken yet."""
+        return bool(self._queue)
+
     async def next(self) -> list[Change]:
         """Return the changes that have come, waiting for the first; none once the watcher is closed."""
         while not self._queue:
