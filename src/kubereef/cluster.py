@@ -50,6 +50,7 @@ class Cluster:
         parts: Sequence[Part] = (),
         authority: bytes = b"",
         service_cidr: str = DEFAULT_CIDR,
+        tracks_owners: bool = True,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -63,11 +64,11 @@ class Cluster:
         self._roles = RoleBook(store)
         self._running = AsyncExitStack()
         self._not_ready = "not started"
-        admission = cluster_admission(entropy, service_cidr)
-        around = Surroundings(store, Registry(builtin_types()), clock, entropy, admission)
+        authorizer = Authorizer(self._roles)
+        admission = cluster_admission(entropy, authorizer, service_cidr)
+        around = Surroundings(store, Registry(builtin_types()), clock, entropy, admission, tracks_owners)
         accounts = AccountTokens(self._signer, store, clock)
         authenticator = Authenticator(tokens or StaticTokens({}), accounts)
-        authorizer = Authorizer(self._roles)
         self.server = Server(around, Gate(authenticator, authorizer))
         self._definitions = Definitions(self.server)
         self._furnish(authenticator, authorizer)

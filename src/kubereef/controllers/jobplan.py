@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from kubereef.controllers import pods
+from kubereef.controllers import jobindexes, jobpolicies, pods
 from kubereef.controllers.conditions import condition, is_true
+from kubereef.controllers.jobindexes import Indexes, New, Retry
 from kubereef.kinds.resource import Object
 from kubewire.times import format_time, parse_time
 
@@ -43,14 +44,19 @@ class Verdict(NamedTuple):
 COMPLETE = Verdict(True, "CompletionsReached", "Reached expected number of succeeded pods")
 TOO_MANY_FAILURES = Verdict(False, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
 TOO_LONG = Verdict(False, "DeadlineExceeded", "Job was active longer than specified deadline")
+TOO_MANY_INDEXES = Verdict(
+    False, "MaxFailedIndexesExceeded", "Job has exceeded the specified maximal number of failed indexes"
+)
+FAILED_INDEXES = Verdict(False, "FailedIndexes", "Job has failed indexes")
 
 
 class Tally(NamedTuple):
     """The Pods of a Job, counted."""
 
     active: list[Object]
+    # Those that were asked to end and have not yet.
+    leaving: list[Object]
     ready: int
-    terminating: int
     # All that ever ended well or badly, whether the status has counted them or not.
     succeeded: int
     failed: int
@@ -59,12 +65,24 @@ class Tally(NamedTuple):
     summed_failed: int
     uncounted_succeeded: list[str]
     uncounted_failed: list[str]
+    # Who need not be listed to be let go: an index is not counted twice, and what is ignored not at all.
+    settled: list[str]
+    # The indexes that are done and that have failed for good, and the last tries at those that are to be tried again.
+    completed: Indexes
+    failed_indexes: Indexes
+    retries: dict[int, Retry]
+
+    @property
+    def terminating(self) -> int:
+        return len(self.leaving)
 
 
 class Steps(NamedTuple):
     """What to do to the Pods of a Job now."""
 
     create: int = 0
+    # The indexes of the Pods to create, where they have some: as many as are to be created.
+    indexes: tuple[New, ...] = ()
     # Pods that are not wanted any more. Their end is not a failure.
     withdraw: tuple[Object, ...] = ()
     # Pods that go because the Job has failed, and count as failed themselves.
@@ -87,44 +105,98 @@ def is_suspended(job: Object) -> bool:
     return (job.get("spec") or {}).get("suspend") is True
 
 
-def unsupported(job: Object) -> str:
-    """Return what a Job asks for that this controller cannot do."""
-    spec = job.get("spec") or {}
-    if spec.get("completionMode") == "Indexed":
-        return "completionMode Indexed"
-    return next((field for field in ("podFailurePolicy", "successPolicy") if spec.get(field)), "")
-
-
 def tally(job: Object, of_job: list[Object], verdict: Verdict | None = None) -> Tally:
     """Count the Pods of a Job; once it has failed, those that still run count as failed too."""
     status = job.get("status") or {}
     listed = status.get("uncountedTerminatedPods") or {}
     tracked = {pod["metadata"]["uid"]: pod for pod in of_job if is_tracked(pod)}
+    active = [pod for pod in of_job if pods.is_active(pod)]
     well = [uid for uid in listed.get("succeeded") or () if uid in tracked]
     badly = [uid for uid in listed.get("failed") or () if uid in tracked]
     summed_well = status.get("succeeded", 0) + len(listed.get("succeeded") or ()) - len(well)
     summed_badly = status.get("failed", 0) + len(listed.get("failed") or ()) - len(badly)
-    known = {*well, *badly}
-    has_failed = verdict is not None and not verdict.succeeded
-    for uid, pod in tracked.items():
-        if uid in known:
-            continue
-        if pods.phase(pod) == "Succeeded":
-            well.append(uid)
-        elif counts_as_failed(job, pod) or has_failed:
-            badly.append(uid)
-    active = [pod for pod in of_job if pods.is_active(pod)]
+    ended = _ended(job, {uid: pod for uid, pod in tracked.items() if uid not in {*well, *badly}}, verdict)
+    completed, failed_indexes, retries = _by_index(job, ended, active, verdict)
+    # A failed Pod that is to be tried again is let go when its successor, which knows of it, is there.
+    kept = {retry.pod["metadata"]["uid"] for retry in retries.values()} if verdict is None else set()
+    badly += [uid for uid in ended.failed if uid not in kept]
+    if jobindexes.is_indexed(job):
+        summed_well = completed.total()
+    else:
+        well += ended.succeeded
     return Tally(
         active=active,
+        leaving=[pod for pod in of_job if pods.is_terminating(pod)],
         ready=sum(map(pods.is_ready, active)),
-        terminating=sum(map(pods.is_terminating, of_job)),
         succeeded=summed_well + len(well),
-        failed=summed_badly + len(badly),
+        failed=summed_badly + len(badly) + sum(uid in kept for uid in ended.failed),
         summed_succeeded=summed_well,
         summed_failed=summed_badly,
         uncounted_succeeded=well[:_MOST_AT_ONCE],
         uncounted_failed=badly[: _MOST_AT_ONCE - len(well[:_MOST_AT_ONCE])],
+        settled=[uid for uid in ended.settled if uid not in kept],
+        completed=completed,
+        failed_indexes=failed_indexes,
+        retries=retries,
     )
+
+
+class _Ended(NamedTuple):
+    """The Pods that have ended and were not listed yet, by uid: to be counted, or let go without."""
+
+    succeeded: dict[str, Object]
+    failed: dict[str, Object]
+    settled: dict[str, Object]
+
+    @property
+    def bad(self) -> list[Object]:
+        """All that have failed, whether that counts or not."""
+        return [*self.failed.values(), *(pod for pod in self.settled.values() if not _has_succeeded(pod))]
+
+
+def _has_succeeded(pod: Object) -> bool:
+    return pods.phase(pod) == "Succeeded"
+
+
+def _ended(job: Object, unlisted: dict[str, Object], verdict: Verdict | None) -> _Ended:
+    is_indexed = jobindexes.is_indexed(job)
+    has_failed = verdict is not None and not verdict.succeeded
+    found = _Ended({}, {}, {})
+    for uid, pod in unlisted.items():
+        if _has_succeeded(pod):
+            (found.settled if is_indexed else found.succeeded)[uid] = pod
+        elif counts_as_failed(job, pod) or has_failed:
+            is_lost = is_indexed and jobindexes.index_of(job, pod) is None
+            is_counted = not is_lost and jobpolicies.judge(job, pod).counts
+            (found.failed if is_counted else found.settled)[uid] = pod
+    return found
+
+
+def _by_index(
+    job: Object, ended: _Ended, active: list[Object], verdict: Verdict | None
+) -> tuple[Indexes, Indexes, dict[int, Retry]]:
+    """Return which indexes are done, which have failed for good, and which wait for another try."""
+    if not jobindexes.is_indexed(job):
+        return Indexes(), Indexes(), {}
+    status, end = job.get("status") or {}, jobindexes.completions(job)
+
+    def indexes(of: Iterable[Object]) -> set[int]:
+        return {index for pod in of if (index := jobindexes.index_of(job, pod)) is not None}
+
+    done = Indexes.parse(status.get("completedIndexes"), end)
+    done = done.adding(indexes(filter(_has_succeeded, ended.settled.values())))
+    if jobindexes.limit_per_index(job) is None:
+        return done, Indexes(), {}
+    given_up = Indexes.parse(status.get("failedIndexes"), end)
+    # Pods that go because the Job has an end are no failures of their indexes.
+    judged = [
+        pod
+        for pod in ended.bad
+        if verdict is None or (pods.phase(pod) == "Failed" and not pods.is_deleting(pod))
+    ]
+    last_tries = [pod for pod in judged if jobindexes.has_failed_for_good(job, pod)]
+    given_up = given_up.adding(indexes(last_tries))
+    return done, given_up, jobindexes.retries(job, ended.bad, done.joining(given_up), indexes(active))
 
 
 def counts_as_failed(job: Object, pod: Object) -> bool:
@@ -142,19 +214,49 @@ def failure_or_earlier_verdict(
         announced = condition(_conditions(job), kind)
         if announced is not None and announced.get("status") == "True":
             return Verdict(succeeded, announced.get("reason", ""), announced.get("message", ""))
-    limit = (job.get("spec") or {}).get("backoffLimit", 6)
+    spec = job.get("spec") or {}
+    for pod in of_job if spec.get("podFailurePolicy") else ():
+        judged = jobpolicies.judge(job, pod)
+        if judged.action == "FailJob" and counts_as_failed(job, pod):
+            return Verdict(False, "PodFailurePolicy", judged.why)
+    limit = spec.get("backoffLimit", 6)
     if counted.failed > limit or _restarted_too_often(job, of_job, limit):
         return TOO_MANY_FAILURES
     left = seconds_to_deadline(job, now)
-    return TOO_LONG if left is not None and left <= 0 else None
+    if left is not None and left <= 0:
+        return TOO_LONG
+    most = spec.get("maxFailedIndexes")
+    if most is not None and counted.failed_indexes.total() > most:
+        return TOO_MANY_INDEXES
+    return _enough(job, counted)
 
 
-def is_complete(job: Object, counted: Tally) -> bool:
-    """Tell whether enough Pods have succeeded and none is left."""
+def _enough(job: Object, counted: Tally) -> Verdict | None:
+    """Return that the Job has succeeded because the successes there are meet its policy."""
+    policy = (job.get("spec") or {}).get("successPolicy") or {}
+    for number, rule in enumerate(policy.get("rules") or () if counted.completed.ranges else ()):
+        needed, count = rule.get("succeededIndexes"), rule.get("succeededCount")
+        if needed is None:
+            is_met = count is not None and counted.completed.total() >= count
+        else:
+            required = Indexes.parse(needed, jobindexes.completions(job))
+            is_met = counted.completed.common(required) >= (required.total() if count is None else count)
+        if is_met:
+            return Verdict(True, "SuccessPolicy", f"Matched rules at index {number}")
+    return None
+
+
+def final_verdict(job: Object, counted: Tally) -> Verdict | None:
+    """Return how a Job ends of which nothing is left to do: well, if enough Pods have succeeded."""
     if counted.active:
-        return False
+        return None
     completions = (job.get("spec") or {}).get("completions")
-    return counted.succeeded > 0 if completions is None else counted.succeeded >= completions
+    if completions is None:
+        return COMPLETE if counted.succeeded > 0 else None
+    if counted.succeeded >= completions:
+        return COMPLETE
+    given_up = counted.failed_indexes.total()
+    return FAILED_INDEXES if given_up and given_up + counted.succeeded >= completions else None
 
 
 def seconds_to_deadline(job: Object, now: datetime) -> float | None:
@@ -166,21 +268,58 @@ def seconds_to_deadline(job: Object, now: datetime) -> float | None:
     return (parse_time(started) + timedelta(seconds=limit) - now).total_seconds()
 
 
-def steps(job: Object, counted: Tally, verdict: Verdict | None, pause: float) -> Steps:
+def steps(job: Object, counted: Tally, verdict: Verdict | None, pause: float, now: datetime) -> Steps:
     """Return what to do to the Pods; `pause` is how long failures still hold up new ones."""
     if verdict is not None:
-        return Steps() if verdict.succeeded else Steps(end=tuple(counted.active))
+        left = tuple(counted.active)
+        return Steps(withdraw=left) if verdict.succeeded else Steps(end=left)
     wanted = _wanted_active(job, counted)
-    surplus = len(counted.active) - wanted
-    if surplus > 0:
-        ranked = sorted(counted.active, key=pods.least_missed_first)
-        return Steps(withdraw=tuple(ranked[: min(surplus, _MOST_AT_ONCE)]))
-    missing = -surplus - (counted.terminating if _replaces_only_failed(job) else 0)
+    unwanted = _unwanted(job, counted, len(counted.active) - wanted)
+    if unwanted:
+        return Steps(withdraw=tuple(unwanted[:_MOST_AT_ONCE]))
+    missing = wanted - len(counted.active) - (counted.terminating if _replaces_only_failed(job) else 0)
     if missing <= 0:
         return Steps()
+    missing = min(missing, _MOST_AT_ONCE)
+    if jobindexes.limit_per_index(job) is not None:
+        return _single_steps(job, counted, missing, now)
     if pause > 0:
         return Steps(wait=pause)
-    return Steps(create=min(missing, _MOST_AT_ONCE))
+    if not jobindexes.is_indexed(job):
+        return Steps(create=missing)
+    new = tuple(map(New, _pending(job, counted).first_missing(missing, jobindexes.completions(job))))
+    return Steps(create=len(new), indexes=new)
+
+
+def _unwanted(job: Object, counted: Tally, surplus: int) -> list[Object]:
+    """Return the Pods that are too many; those with a wrong or taken index are so in any case."""
+    found = jobindexes.surplus(job, counted.active) if jobindexes.is_indexed(job) else []
+    if surplus > len(found):
+        chosen = {pod["metadata"]["uid"] for pod in found}
+        left = [pod for pod in counted.active if pod["metadata"]["uid"] not in chosen]
+        found += sorted(left, key=pods.least_missed_first)[: surplus - len(found)]
+    return found
+
+
+def _pending(job: Object, counted: Tally) -> Indexes:
+    """Return the indexes that need no new Pod: done, given up, or being worked at."""
+    busy = [*counted.active, *(counted.leaving if _replaces_only_failed(job) else ())]
+    taken = {index for pod in busy if (index := jobindexes.index_of(job, pod)) is not None}
+    return counted.completed.joining(counted.failed_indexes).adding(sorted(taken))
+
+
+def _single_steps(job: Object, counted: Tally, missing: int, now: datetime) -> Steps:
+    """Return which indexes to try where each waits after its own failures."""
+    new: list[New] = []
+    waits: list[float] = []
+    for index in _pending(job, counted).first_missing(missing, jobindexes.completions(job)):
+        retry = counted.retries.get(index)
+        wait = 0.0 if retry is None else _pause_after(retry.attempts, retry.failed_at, now)
+        if wait > 0:
+            waits.append(wait)
+        else:
+            new.append(New(index, 0) if retry is None else retry.new)
+    return Steps(create=len(new), indexes=tuple(new), wait=min(waits, default=None))
 
 
 def _wanted_active(job: Object, counted: Tally) -> int:
@@ -213,6 +352,12 @@ def next_status(
     status["ready"], status["terminating"] = counted.ready, counted.terminating
     uncounted = {"succeeded": counted.uncounted_succeeded, "failed": counted.uncounted_failed}
     status["uncountedTerminatedPods"] = {field: uids for field, uids in uncounted.items() if uids}
+    if counted.completed.ranges:
+        status["completedIndexes"] = str(counted.completed)
+    else:
+        status.pop("completedIndexes", None)
+    if jobindexes.limit_per_index(job) is not None:
+        status["failedIndexes"] = str(counted.failed_indexes)
     if verdict is None:
         _tell_suspension(status, is_suspended(job), now)
     else:
@@ -286,8 +431,12 @@ class Backoff:
         """Return how long a new Pod has to wait."""
         if not self.failures or self._last_failure is None:
             return 0.0
-        whole = min(_FIRST_PAUSE * 2.0 ** min(self.failures - 1, 30), _LONGEST_PAUSE)
-        return max(0.0, whole - (now - self._last_failure).total_seconds())
+        return _pause_after(self.failures, self._last_failure, now)
+
+
+def _pause_after(failures: int, last: datetime, now: datetime) -> float:
+    whole = min(_FIRST_PAUSE * 2.0 ** min(failures - 1, 30), _LONGEST_PAUSE)
+    return max(0.0, whole - (now - last).total_seconds())
 
 
 def _replaces_only_failed(job: Object) -> bool:

@@ -5,6 +5,7 @@ from kubereef.controllers.batches import for_each, slow_start
 from kubereef.controllers.caches import Key
 from kubereef.controllers.claiming import Claims, selector_of
 from kubereef.controllers.conditions import is_true
+from kubereef.controllers.jobindexes import New, with_index
 from kubereef.controllers.jobplan import TRACKING, Backoff, Verdict
 from kubereef.controllers.resources import JOBS, PODS
 from kubereef.controllers.runtime import Controller, World
@@ -39,11 +40,6 @@ class JobController(Controller):
             return None
         if (job["spec"].get("managedBy") or _MANAGER) != _MANAGER:
             return None
-        if feature := jobplan.unsupported(job):
-            await self.events.warning(
-                JOBS, job, "NotSupported", f"{feature} is not supported by this cluster"
-            )
-            return None
         if pods.is_deleting(job):
             await for_each(self.claims.of(job), self._stop_tracking)
             return None
@@ -58,11 +54,12 @@ class JobController(Controller):
         backoff.learn(job, of_job)
         counted = jobplan.tally(job, of_job)
         verdict = jobplan.failure_or_earlier_verdict(job, counted, of_job, now)
-        steps = jobplan.steps(job, counted, verdict, backoff.pause(now))
+        steps = jobplan.steps(job, counted, verdict, backoff.pause(now), now)
+        indexes = iter(steps.indexes)
         try:
             await for_each(steps.end, lambda pod: self._delete(job, pod))
             await for_each(steps.withdraw, lambda pod: self._withdraw(job, pod))
-            await slow_start(steps.create, lambda: self._create(job))
+            await slow_start(steps.create, lambda: self._create(job, next(indexes, None)))
         finally:
             # Even if not all of it could be done, what is known is written down.
             await self._write_down(job, verdict)
@@ -73,14 +70,14 @@ class JobController(Controller):
         """Write the status; then take the finalizer off the Pods that it lists."""
         of_job = self.claims.of(job)
         counted = jobplan.tally(job, of_job, verdict)
-        if verdict is None and jobplan.is_complete(job, counted):
-            verdict = jobplan.COMPLETE
+        if verdict is None:
+            verdict = jobplan.final_verdict(job, counted)
         status = jobplan.next_status(job, counted, of_job, verdict, self.clock.now())
         before = job.get("status") or {}
         if status != before:
             await self.hands.replace_status(JOBS, job, status)
             await self._tell(job, before, status)
-        listed = {*counted.uncounted_succeeded, *counted.uncounted_failed}
+        listed = {*counted.uncounted_succeeded, *counted.uncounted_failed, *counted.settled}
         await for_each([pod for pod in of_job if pod["metadata"]["uid"] in listed], self._stop_tracking)
 
     async def _tell(self, job: Object, before: Object, after: Object) -> None:
@@ -98,9 +95,10 @@ class JobController(Controller):
 
     # --- Pods
 
-    async def _create(self, job: Object) -> None:
+    async def _create(self, job: Object, index: New | None) -> None:
+        pod = new_pod(job) if index is None else with_index(new_pod(job), job, index)
         try:
-            pod = await self.hands.create(PODS, new_pod(job))
+            pod = await self.hands.create(PODS, pod)
         except errors.ApiError as refusal:
             if any(cause.reason == "NamespaceTerminating" for cause in refusal.causes):
                 return

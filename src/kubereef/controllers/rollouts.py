@@ -85,12 +85,12 @@ def max_unavailable(deployment: Object) -> int:
 def _bounds(deployment: Object) -> tuple[int, int]:
     """Return the surge and the unavailability that are allowed; one of them is above 0, or nothing would ever move."""
     rolling = (deployment["spec"].get("strategy") or {}).get("rollingUpdate") or {}
-    surge = _share(rolling.get("maxSurge", "25%"), wanted(deployment), round_up=True)
-    unavailable = _share(rolling.get("maxUnavailable", "25%"), wanted(deployment), round_up=False)
+    surge = share(rolling.get("maxSurge", "25%"), wanted(deployment), round_up=True)
+    unavailable = share(rolling.get("maxUnavailable", "25%"), wanted(deployment), round_up=False)
     return surge, unavailable if surge or unavailable else 1
 
 
-def _share(value: int | str, whole: int, *, round_up: bool) -> int:
+def share(value: int | str, whole: int, *, round_up: bool) -> int:
     """Return a number, or a percentage of the whole."""
     if isinstance(value, int):
         return value

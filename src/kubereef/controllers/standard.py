@@ -5,12 +5,14 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from kubereef.controllers.deployments import DeploymentController
+from kubereef.controllers.disruptions import DisruptionController
 from kubereef.controllers.endpoints import EndpointsController
 from kubereef.controllers.endpointslices import EndpointSliceController
 from kubereef.controllers.garbage import GarbageCollector
 from kubereef.controllers.jobs import JobController, OrphanedPodsController
 from kubereef.controllers.localstorage import LocalStorage
 from kubereef.controllers.namespaces import NamespaceController
+from kubereef.controllers.quotas import QuotaController
 from kubereef.controllers.replicasets import ReplicaSetController
 from kubereef.controllers.roles import RoleAggregation
 from kubereef.controllers.runtime import Factory, Runner
@@ -41,6 +43,8 @@ CONTROLLERS: tuple[Factory, ...] = (
     NodeLifecycleController,
     TaintEvictionController,
     PodGarbageCollector,
+    QuotaController,
+    DisruptionController,
     VolumeBinder,
     VolumeReclaimer,
     ClaimProtection,

@@ -44,6 +44,7 @@ SERVED: dict[str, tuple[str, ...]] = {
     "discovery.k8s.io": ("endpointslices",),
     "events.k8s.io": ("events",),
     "networking.k8s.io": ("ingressclasses", "ingresses", "networkpolicies"),
+    "policy": ("poddisruptionbudgets",),
     "rbac.authorization.k8s.io": ("clusterrolebindings", "clusterroles", "rolebindings", "roles"),
     "scheduling.k8s.io": ("priorityclasses",),
     "storage.k8s.io": ("storageclasses",),

@@ -184,6 +184,8 @@ class ResourceType:
         self.kept_kind = usual if kept_kind is None else kept_kind
         # What every answer about this version warns of.
         self.deprecation = deprecation
+        # What others derive from the description, made once.
+        self.cache: dict[object, Any] = {}
         # Objects are kept without apiVersion and kind; this opens one for an answer.
         self.opening = b'{"apiVersion":"%s","kind":"%s",' % (self.api_version.encode(), kind.encode())
 

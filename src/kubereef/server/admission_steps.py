@@ -5,6 +5,10 @@ from typing import NamedTuple
 from kubereef.kinds.resource import Object
 from kubereef.server.addresses import DEFAULT_CIDR, ServiceAddresses
 from kubereef.server.admission import Admission, Attempt, namespace_lifecycle
+from kubereef.server.authorization import Authorizer
+from kubereef.server.escalation import NoEscalation
+from kubereef.server.limitranges import default_limits, within_limits
+from kubereef.server.quotas.step import within_quotas
 from kubereef.server.serviceaccount_admission import ServiceAccountStep, default_account_arrives
 from kubereef.server.topology import pod_topology
 from kubereef.store.records import Key
@@ -32,10 +36,13 @@ _PROTECTION = {
 }
 
 
-def cluster_admission(entropy: Entropy, service_cidr: str = DEFAULT_CIDR) -> Admission:
+def cluster_admission(
+    entropy: Entropy, authorizer: Authorizer, service_cidr: str = DEFAULT_CIDR
+) -> Admission:
     """Return the admission of a whole cluster, whose Services have addresses from a range."""
     mutating = (
         namespace_lifecycle,
+        default_limits,
         ServiceAccountStep(entropy),
         priority,
         default_tolerations,
@@ -44,9 +51,17 @@ def cluster_admission(entropy: Entropy, service_cidr: str = DEFAULT_CIDR) -> Adm
         default_ingress_class,
         in_use_protection,
         pod_topology,
+        # It changes nothing, but comes before objects are found to be invalid, as with Kubernetes.
+        NoEscalation(authorizer),
     )
-    # Addresses come last: what is refused must not have taken one.
-    validating = (lasting_namespaces, one_default_priority, ServiceAddresses(entropy, service_cidr))
+    # Quotas come last: what is refused must not have been charged for.
+    validating = (
+        within_limits,
+        lasting_namespaces,
+        one_default_priority,
+        ServiceAddresses(entropy, service_cidr),
+        within_quotas,
+    )
     return Admission(mutating, validating, (default_account_arrives,))
 
 

@@ -1,5 +1,6 @@
 """A request on its way through the server, with all that its verb needs."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kubereef.kinds.registry import Registry
@@ -13,14 +14,21 @@ from kubereef.store.store import Store
 from kubewire.sources import Clock, Entropy
 
 
+def _allow(_user: User, _target: Target) -> None:
+    """Refuse nobody, where access is nobody's concern."""
+
+
 class Surroundings(NamedTuple):
-    """What the server gives to every call."""
+    """What the server gives to every call. Unless it `tracks` them, the owners of fields are known only to appliers."""
 
     store: Store
     registry: Registry
     clock: Clock
     entropy: Entropy
     admission: Admission
+    tracks: bool = True
+    # Refuses a user what a request turned out to be, such as an apply that creates.
+    authorize: Callable[[User, Target], None] = _allow
 
 
 class Call(NamedTuple):

@@ -40,7 +40,7 @@ class Server:
     """The API server. `pages` answer paths that name no resource; `subresources` those parts that behave specially."""
 
     def __init__(self, around: Surroundings, gatekeeper: Gatekeeper) -> None:
-        self.around = around
+        self.around = around._replace(authorize=gatekeeper.authorize)
         self.gatekeeper = gatekeeper
         self.pages: list[Page] = []
         self.subresources: dict[tuple[str, str], Handler] = {}

@@ -95,6 +95,8 @@ def well_formed(
         raise ValueError(
             f"json: cannot unmarshal {kind_of(obj['metadata'])} into Go struct field .metadata of type v1.ObjectMeta"
         )
+    if isinstance(obj["metadata"], dict) and obj["metadata"].get("managedFields") == []:
+        obj["metadata"]["managedFields"] = [{}]  # means the same, and reading does not drop it
     unknown = resource_type.behaviour.read(obj)
     complaints = [*complaints, *(f"unknown field {quote(path)}" for path in unknown)]
     if complaints and validation == "Strict":

@@ -16,6 +16,9 @@ _PATCHES = {
     "apply": "application/apply-patch+yaml",
 }
 
+# Who owns the fields that are written from inside.
+_PROGRAM = {"user-agent": "kubereef"}
+
 
 class LocalClient:
     """Speaks to a server of this process as one user."""
@@ -31,7 +34,8 @@ class LocalClient:
         parts = urlsplit(url)
         raw = b"" if body is None else body if isinstance(body, bytes) else encode(body)
         query = parse_qs(parts.query, keep_blank_values=True)
-        return await self._server.handle(Request(method, parts.path, query, headers or {}, raw, self._user))
+        sent = {**_PROGRAM, **headers} if headers else _PROGRAM
+        return await self._server.handle(Request(method, parts.path, query, sent, raw, self._user))
 
     async def call(
         self, method: str, url: str, body: object = None, headers: Mapping[str, str] | None = None

@@ -126,6 +126,11 @@ def decoded_json(raw: bytes) -> Body:
     return Body(value, tuple(_paths_of(raw, twice)) if twice else ())
 
 
+def decoded_json_or_yaml(raw: bytes) -> Body:
+    """Return the value of a text in either language; ValueError if it is none."""
+    return decoded_json(raw) if raw[:1] == b"{" else _decoded_yaml(raw)
+
+
 def _decoded_protobuf(raw: bytes) -> Body:
     from kubewire import protobuf
 

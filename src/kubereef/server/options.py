@@ -12,6 +12,10 @@ from kubewire.fielderrors import FieldError
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _POLICIES = ("Foreground", "Background", "Orphan")
 
+# How many bytes the name of a field manager may have.
+MAX_MANAGER_NAME = 128
+_APPLY = "application/apply-patch+yaml"
+
 
 class WriteOptions(NamedTuple):
     """Options of create, update and patch."""
@@ -20,8 +24,10 @@ class WriteOptions(NamedTuple):
     validation: str  # Ignore, Warn or Strict
 
     @classmethod
-    def of(cls, request: Request, kind: str) -> "WriteOptions":
-        problems = _dry_run_problems(request)
+    def of(cls, request: Request, kind: str, patch: str = "") -> "WriteOptions":
+        """Return the options of a request; `patch` is the language of a patch."""
+        problems = _manager_problems(request, patch) if "fieldManager" in request.query or patch else []
+        problems += _dry_run_problems(request)
         validation = request.parameter("fieldValidation")
         if validation not in _VALIDATIONS:
             problems.append(fielderrors.not_supported(("fieldValidation",), validation, _VALIDATIONS))
@@ -89,6 +95,26 @@ def _options_body(request: Request) -> Object:
             f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
         )
     return body
+
+
+def _manager_problems(request: Request, patch: str) -> list[FieldError]:
+    problems = []
+    at = ("fieldManager",)
+    manager = request.parameter("fieldManager")
+    if patch and patch != _APPLY and "force" in request.query:
+        problems.append(fielderrors.forbidden(("force",), "may not be specified for non-apply patch"))
+    if patch == _APPLY and not manager:
+        problems.append(fielderrors.required(at, "is required for apply patch"))
+    if len(manager.encode()) > MAX_MANAGER_NAME:
+        problems.append(fielderrors.too_long(at, MAX_MANAGER_NAME))
+    if not manager.isprintable():
+        position = 0
+        for character in manager:
+            if not character.isprintable():
+                shown = f"invalid character U+{ord(character):04X} (at position {position})"
+                problems.append(fielderrors.invalid(at, manager, shown))
+            position += len(character.encode())
+    return problems
 
 
 def _dry_run_problems(request: Request) -> list[FieldError]:

@@ -1,8 +1,9 @@
-"""patch, in three of Kubernetes' four languages."""
+"""patch, in Kubernetes' four languages; apply has a module of its own."""
 
 from collections.abc import Callable
 
 from kubereef.kinds.resource import Object
+from kubereef.server.applying import APPLY, apply
 from kubereef.server.calls import Call
 from kubereef.server.incoming import check_kind, well_formed
 from kubereef.server.media import Body, content_type, decoded_json
@@ -13,21 +14,24 @@ from kubewire import errors, fielderrors, gotypes, jsonpatch, mergepatch, strate
 from kubewire.gotext import quote
 from kubewire.strategicpatch.problems import go_text
 
-Apply = Callable[[Object, object], object]
+Language = Callable[[Object, object], object]
 
 _STRATEGIC = "application/strategic-merge-patch+json"
 _OF_CUSTOM_KINDS = (
     "application/json-patch+json",
     "application/merge-patch+json",
-    "application/apply-patch+yaml",
+    APPLY,
 )
 
 
 async def patch(call: Call) -> Response:
     """Change an object as the body says."""
-    options = WriteOptions.of(call.request, "PatchOptions")
+    media_type = content_type(call.request)
+    if media_type == APPLY:
+        return await apply(call)
+    language = _language(call)
+    options = WriteOptions.of(call.request, "PatchOptions", media_type)
     record = call.store.latest(call.key)
-    apply = _language(call)
     body = _patch_body(call)
     if record is None:
         raise missing(call.resource_type, call.target.name)
@@ -36,7 +40,10 @@ async def patch(call: Call) -> Response:
         "kind": call.resource_type.kind,
         **call.resource_type.from_stored(record.object()),
     }
-    after = _applied(call, apply, before, body.value)
+    if b"managedFields" not in call.request.body:
+        # Nobody looks at them, and patching and reading all of them takes long.
+        before["metadata"].pop("managedFields", None)
+    after = _patched(call, language, before, body.value)
     _check_same_kind(call, body.value, after)
     repeated = [f"duplicate field {quote(path)}" for path in body.duplicates]
     try:
@@ -48,7 +55,7 @@ async def patch(call: Call) -> Response:
     return await replace_object(call, record, obj, options, warnings)
 
 
-def _language(call: Call) -> Apply:
+def _language(call: Call) -> Language:
     media_type = content_type(call.request)
     if media_type == "application/json-patch+json":
         return lambda before, wanted: jsonpatch.apply(before, jsonpatch.parse(wanted))
@@ -95,9 +102,9 @@ def _undecodable(call: Call, bad: ValueError) -> errors.BadRequest:
     return errors.bad_request(str(bad) if is_strategic else f"error decoding patch: {bad}")
 
 
-def _applied(call: Call, apply: Apply, before: Object, wanted: object) -> Object:
+def _patched(call: Call, language: Language, before: Object, wanted: object) -> Object:
     try:
-        after = apply(before, wanted)
+        after = language(before, wanted)
     except (jsonpatch.PatchFailed, strategicpatch.PatchFailed):
         # Kubernetes does not say which operation it was.
         raise errors.Invalid(

@@ -7,6 +7,7 @@ from typing import Any
 
 from kubereef.kinds.behaviours.pods import set_condition
 from kubereef.kinds.resource import Behaviour, Object, ResourceType
+from kubereef.server.budgets import spend_budget
 from kubereef.server.calls import Call
 from kubereef.server.core import Server
 from kubereef.server.deleting import check_preconditions, delete_record
@@ -79,7 +80,7 @@ async def bind(call: Call) -> Response:
 
 
 async def evict(call: Call) -> Response:
-    """Delete a Pod on behalf of whoever needs its node, and say so in its conditions."""
+    """Delete a Pod on behalf of whoever needs its node, if it can be spared, and say so in its conditions."""
     options = WriteOptions.of(call.request, "CreateOptions")
     eviction, _ = incoming_object(call.request, _EVICTION, options.validation)
     check_namespace(call, eviction)
@@ -89,6 +90,7 @@ async def evict(call: Call) -> Response:
     how = _delete_options(eviction.get("deleteOptions") or {}, options)
     record, pod = _pod(call, name)
     check_preconditions(_pods(call), pod, how)
+    spend_budget(call.store, pod, call.around.clock.now(), dry_run=how.dry_run)
     if not how.dry_run:
         evicted = {
             "type": "DisruptionTarget",

@@ -4,7 +4,7 @@ Roles and bindings are indexed by subject and follow the store, so that a decisi
 the one who asks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from kubereef.server.requests import User
@@ -81,8 +81,7 @@ class Decision(NamedTuple):
             bound, given = quote(_shown(self.binding.key)), quote(self.binding.role.name)
             return f"RBAC: allowed by {kind} {bound} of {role} {given} to {subject_kind} {quote(subject)}"
         if self.missing:
-            texts = list(dict.fromkeys(map(_not_found, self.missing)))
-            return f"RBAC: {texts[0]}" if len(texts) == 1 else f"RBAC: [{', '.join(texts)}]"
+            return f"RBAC: {not_found_roles(self.missing)}"
         return ""
 
 
@@ -251,6 +250,12 @@ def _url_matches(pattern: str, path: str) -> bool:
 
 def _shown(key: Key) -> str:
     return f"{key.name}/{key.namespace}" if key.namespace else key.name
+
+
+def not_found_roles(roles: Iterable[Key]) -> str:
+    """Return in the API server's words which roles are bound but do not exist."""
+    texts = list(dict.fromkeys(map(_not_found, roles)))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def _not_found(role: Key) -> str:

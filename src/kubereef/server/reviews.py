@@ -14,6 +14,7 @@ from kubereef.server.core import Handler, Server
 from kubereef.server.incoming import incoming_object
 from kubereef.server.media import written
 from kubereef.server.options import WriteOptions
+from kubereef.server.rbac import not_found_roles
 from kubereef.server.requests import MASTERS, Response, User
 from kubereef.server.routing import Target
 from kubereef.server.tokens import BadToken
@@ -186,11 +187,10 @@ class Reviews:
             "nonResourceRules": [
                 _without_empty(raw, _URL_RULE) for raw in raws if raw.get("nonResourceURLs")
             ],
-            "incomplete": bool(missing),
+            "incomplete": False,
         }
         if missing:
-            names = ", ".join(f'"{role.name}"' for role in missing)
-            status["evaluationError"] = f"roles that are bound do not exist: {names}"
+            status["evaluationError"] = not_found_roles(missing)
         return _answered(call, review, status)
 
     def _decided(self, call: Call, review: Object, spec: AccessSpec, user: User) -> Response:

@@ -2,18 +2,23 @@
 
 from typing import Any
 
-from kubereef.kinds.resource import Object, ResourceType, ScalePaths
+from kubereef.kinds.resource import Behaviour, Object, ResourceType, ScalePaths
+from kubereef.server import ownership
 from kubereef.server.answers import object_response
+from kubereef.server.applying import APPLY, apply_body, configuration, merged
 from kubereef.server.calls import Call
-from kubereef.server.incoming import check_kind, incoming_object
+from kubereef.server.incoming import check_kind, incoming_object, well_formed
 from kubereef.server.media import content_type, decoded_json
 from kubereef.server.options import WriteOptions
 from kubereef.server.requests import Response
 from kubereef.server.writing import check_name, check_version, missing, replace_object
 from kubereef.store.records import Record, encode
-from kubewire import errors, fielderrors, jsonpatch, mergepatch
+from kubewire import errors, fielderrors, gotypes, jsonpatch, mergepatch
+from kubewire.apply import Entry
+from kubewire.apply.scales import object_entries, scale_entries
 from kubewire.selectors import LabelSelector
 
+_DEFINITION = "io.k8s.api.autoscaling.v1.Scale"
 SCALE = ResourceType(
     group="autoscaling",
     version="v1",
@@ -22,6 +27,8 @@ SCALE = ResourceType(
     singular="scale",
     namespaced=True,
     verbs=frozenset(),
+    definition=_DEFINITION,
+    behaviour=Behaviour(read=lambda obj: gotypes.read(_DEFINITION, obj)),
 )
 
 
@@ -32,9 +39,11 @@ async def scale(call: Call, paths: ScalePaths) -> Response:
         raise missing(call.resource_type, call.target.name)
     if call.target.verb == "get":
         return _answer(call, record, paths)
-    options = WriteOptions.of(call.request, "UpdateOptions")
+    is_patch = call.target.verb == "patch"
+    language = content_type(call.request) if is_patch else ""
+    options = WriteOptions.of(call.request, "PatchOptions" if is_patch else "UpdateOptions", language)
     obj = call.resource_type.from_stored(record.object())
-    wanted = _wanted(call, obj, paths, options)
+    wanted, owners = _wanted_and_owners(call, obj, paths, options)
     replicas = (wanted.get("spec") or {}).get("replicas")
     if replicas is None:
         if paths.is_explicit and _at(obj, paths.spec) is None:
@@ -47,11 +56,34 @@ async def scale(call: Call, paths: ScalePaths) -> Response:
     check_version(call.resource_type, wanted, obj)
     _put(obj, paths.spec, replicas)
     main = call._replace(target=call.target._replace(subresource=""))
-    await replace_object(main, record, obj, options, [])
+    await replace_object(main, record, obj, options, [], owners)
     written = call.store.latest(call.key)
     if options.dry_run or written is None:
         written = Record(record.key, record.revision, encode(obj))
     return _answer(call, written, paths)
+
+
+def _wanted_and_owners(
+    call: Call, obj: Object, paths: ScalePaths, options: WriteOptions
+) -> tuple[Object, list[Entry]]:
+    """Return the scale that a write asks for, and who owns the fields of the object after it."""
+    entries: list[Entry] = obj["metadata"].get("managedFields") or []
+    size = tuple(f"f:{name}" for name in paths.spec)
+    scaled = call._replace(resource_type=SCALE)
+    present = scale_of(obj, paths)
+    if of_scale := scale_entries(entries, size):
+        present["metadata"]["managedFields"] = of_scale
+    if content_type(call.request) == APPLY:
+        wanted, of_scale = merged(scaled, present, configuration(scaled, apply_body(call)))
+        wanted = _read(wanted)
+        check_name(call, wanted)
+    else:
+        wanted = _wanted(call, obj, paths, options)
+        # Ownership that is not tracked stays so.
+        of_scale = (
+            ownership.updated(scaled, {**wanted, "status": present["status"]}, present) if entries else []
+        )
+    return wanted, object_entries(entries, of_scale, size, call.resource_type.api_version)
 
 
 def _wanted(call: Call, obj: Object, paths: ScalePaths, options: WriteOptions) -> Object:
@@ -72,7 +104,15 @@ def _wanted(call: Call, obj: Object, paths: ScalePaths, options: WriteOptions) -
     if not isinstance(wanted, dict):
         raise errors.bad_request("the patch leaves no object")
     check_kind(SCALE, wanted)
-    return wanted
+    return _read(wanted)
+
+
+def _read(wanted: Object) -> Object:
+    """Return a scale as its type reads it, or refuse it."""
+    try:
+        return well_formed(SCALE, wanted, [], "Ignore")[0]
+    except ValueError as bad:
+        raise errors.bad_request(str(bad)) from None
 
 
 def scale_of(obj: Object, paths: ScalePaths) -> Object:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kubereef.kinds.resource import Object, ResourceType
-from kubereef.server import metadata
+from kubereef.server import metadata, ownership
 from kubereef.server.admission import Attempt
 from kubereef.server.answers import object_response, warning_headers
 from kubereef.server.calls import Call
@@ -12,6 +12,7 @@ from kubereef.server.options import WriteOptions
 from kubereef.server.requests import Response
 from kubereef.store.records import Key, Record, encode
 from kubewire import errors, fielderrors, names
+from kubewire.apply import Entry
 from kubewire.gotext import quote
 
 # How often a taken name that the server made itself is made anew.
@@ -25,14 +26,19 @@ async def create(call: Call) -> Response:
     return await create_object(call, obj, options, warnings)
 
 
-async def create_object(call: Call, obj: Object, options: WriteOptions, warnings: list[str]) -> Response:
-    """Create an object that has been read."""
+async def create_object(
+    call: Call, obj: Object, options: WriteOptions, warnings: list[str], owners: list[Entry] | None = None
+) -> Response:
+    """Create an object that has been read. Its `owners` are found out unless they are known."""
     resource_type = call.resource_type
     behaviour = resource_type.behaviour
     check_namespace(call, obj)
     if obj["metadata"].get("resourceVersion"):
         raise errors.ApiError("resourceVersion should not be set on objects to be created")
     behaviour.defaults(obj)
+    if owners is None and call.around.tracks:
+        owners = ownership.created(call, obj)
+    ownership.put(obj, owners or [])
     is_named = bool(obj["metadata"].get("name"))
     metadata.begin(resource_type, obj, call.namespace, call.around.clock, call.around.entropy)
     attempt = Attempt(
@@ -92,14 +98,24 @@ def _unconditional(call: Call) -> errors.Invalid:
 
 
 async def replace_object(
-    call: Call, record: Record, obj: Object, options: WriteOptions, warnings: list[str]
+    call: Call,
+    record: Record,
+    obj: Object,
+    options: WriteOptions,
+    warnings: list[str],
+    owners: list[Entry] | None = None,
 ) -> Response:
-    """Put an object that has been read in the place of a record, if it may be."""
+    """Put an object that has been read in the place of a record, if it may be.
+
+    Its `owners` are found out unless they are known.
+    """
     resource_type = call.resource_type
     behaviour = resource_type.behaviour
     old = resource_type.from_stored(record.object())
     check_version(resource_type, obj, old)
     behaviour.defaults(obj)
+    if owners is None:
+        owners = ownership.updated(call, obj, old)
     metadata.carry_over(obj, old)
     subresource = call.target.subresource
     attempt = Attempt(
@@ -126,6 +142,7 @@ async def replace_object(
             _set(obj, "status", old.get("status"))
         behaviour.prepare_update(obj, old)
         found = [*behaviour.validate(obj), *behaviour.validate_update(obj, old)]
+    ownership.put(obj, owners)
     metadata.count_generation(resource_type, obj, old)
     refuse(
         resource_type,
@@ -142,7 +159,7 @@ async def replace_object(
 async def keep(call: Call, record: Record, obj: Object, old: Object, *, dry_run: bool) -> bytes:
     """Store what an object has become and return it; nothing is written if it is what it was."""
     obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-    if obj == old:
+    if obj == old or ownership.is_only_restamped(obj, old):
         return record.data
     stored = call.resource_type.to_stored(obj)
     if dry_run:

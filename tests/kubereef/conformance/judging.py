@@ -32,7 +32,7 @@ def in_process(scenario: Scenario) -> list[Judged]:
     """Run a scenario against a cluster of its own within this process, under virtual time."""
 
     async def story() -> list[Judged]:
-        cluster = simulation.SimulatedCluster(root_ca=_ANY_CERTIFICATE)
+        cluster = simulation.SimulatedCluster(root_ca=_ANY_CERTIFICATE, tracks_owners=True)
         await cluster.start()
         if scenario.needs_controllers:
             await cluster.run(*CONTROLLERS)

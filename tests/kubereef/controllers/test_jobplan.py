@@ -151,7 +151,7 @@ def test_a_verdict_that_was_announced_stands():
 )
 def test_when_a_job_is_complete(completions, succeeded, active, complete):
     wanted = job({"succeeded": succeeded}, completions=completions)
-    assert jobplan.is_complete(wanted, jobplan.tally(wanted, many(active))) == complete
+    assert (jobplan.final_verdict(wanted, jobplan.tally(wanted, many(active))) == COMPLETE) == complete
 
 
 # --- Pods to create and delete
@@ -182,28 +182,28 @@ def test_when_a_job_is_complete(completions, succeeded, active, complete):
 )
 def test_pods_to_create_and_to_withdraw(spec, status, active, create, withdraw):
     wanted = job(status, **spec)
-    found = jobplan.steps(wanted, jobplan.tally(wanted, many(active)), None, 0.0)
+    found = jobplan.steps(wanted, jobplan.tally(wanted, many(active)), None, 0.0, NOW)
     assert (found.create, len(found.withdraw), found.end) == (create, withdraw, ())
 
 
 def test_failures_hold_up_new_pods_but_not_deletions():
     wanted = job(completions=2, parallelism=2)
-    assert jobplan.steps(wanted, jobplan.tally(wanted, []), None, 7.5) == Steps(wait=7.5)
+    assert jobplan.steps(wanted, jobplan.tally(wanted, []), None, 7.5, NOW) == Steps(wait=7.5)
     suspended = job(suspend=True)
-    assert len(jobplan.steps(suspended, jobplan.tally(suspended, many(1)), None, 7.5).withdraw) == 1
+    assert len(jobplan.steps(suspended, jobplan.tally(suspended, many(1)), None, 7.5, NOW).withdraw) == 1
 
 
-def test_a_failed_job_ends_what_still_runs_and_a_complete_one_has_nothing_to_do():
+def test_a_failed_job_ends_what_still_runs_and_a_complete_one_withdraws_it():
     counted = jobplan.tally(job(), many(2))
-    assert len(jobplan.steps(job(), counted, TOO_MANY_FAILURES, 0.0).end) == 2
-    assert jobplan.steps(job(), counted, COMPLETE, 0.0) == Steps()
+    assert len(jobplan.steps(job(), counted, TOO_MANY_FAILURES, 0.0, NOW).end) == 2
+    assert len(jobplan.steps(job(), counted, COMPLETE, 0.0, NOW).withdraw) == 2
 
 
 def test_where_only_failed_pods_are_replaced_a_leaving_one_keeps_its_place():
     leaving = [pod("leaves", deleting=True)]
     for policy, create in (("Failed", 0), ("TerminatingOrFailed", 1)):
         wanted = job(completions=1, podReplacementPolicy=policy)
-        assert jobplan.steps(wanted, jobplan.tally(wanted, leaving), None, 0.0).create == create
+        assert jobplan.steps(wanted, jobplan.tally(wanted, leaving), None, 0.0, NOW).create == create
 
 
 # --- backing off
@@ -305,17 +305,3 @@ def test_suspending_and_resuming_are_told_and_reset_the_start():
 def test_a_status_that_says_all_stays_as_it_is():
     status = next_status([pod("p")])
     assert next_status([pod("p")], status=status) == status
-
-
-@pytest.mark.parametrize(
-    ("spec", "feature"),
-    [
-        ({}, ""),
-        ({"completionMode": "NonIndexed"}, ""),
-        ({"completionMode": "Indexed"}, "completionMode Indexed"),
-        ({"podFailurePolicy": {"rules": []}}, "podFailurePolicy"),
-        ({"successPolicy": {"rules": []}}, "successPolicy"),
-    ],
-)
-def test_what_is_not_supported_is_known(spec, feature):
-    assert jobplan.unsupported(job(**spec)) == feature

@@ -393,28 +393,6 @@ async def test_a_job_in_a_namespace_that_is_going_makes_no_pods_and_no_noise(cli
     assert caplog.text == ""
 
 
-@pytest.mark.parametrize(
-    "feature",
-    [
-        pytest.param({"completionMode": "Indexed", "completions": 1}, id="indexed completion"),
-        pytest.param(
-            {
-                "podFailurePolicy": {
-                    "rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]
-                }
-            },
-            id="a failure policy",
-        ),
-    ],
-)
-async def test_what_is_not_supported_is_told_and_not_half_done(client, feature):
-    await make_job(client, **feature)
-    assert await pods(client) == []
-    (event,) = (await client.get(EVENTS))["items"]
-    assert event["reason"] == "NotSupported"
-    assert "is not supported by this cluster" in event["message"]
-
-
 async def test_a_job_that_somebody_else_manages_is_left_alone(client):
     await make_job(client, managedBy="example.com/another-controller")
     assert await pods(client) == []

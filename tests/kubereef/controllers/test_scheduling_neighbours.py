@@ -171,3 +171,21 @@ async def test_a_label_that_changes_may_end_the_waiting(client, simulated_cluste
     await client.patch(f"{PODS}/on-n2", {"metadata": {"labels": {"app": "db"}}})
     await simulated_cluster.pass_time(1)
     assert (await places(client))["p"] == "n2"
+
+
+def test_nodes_that_a_pod_could_not_have_are_spread_over_only_if_it_says_so():
+    """A zone without a Pod on it makes every other one too full, if it counts."""
+    everywhere = spreading()
+    chosen = {"nodeSelector": {ZONE: "a"}}
+    everywhere["spec"] |= chosen
+    assert "a1" not in objections(everywhere, (web("w"), "a1"))
+    ignoring = spreading(nodeAffinityPolicy="Ignore")
+    ignoring["spec"] |= chosen
+    assert objections(ignoring, (web("w"), "a1"))["a1"] == SPREAD
+
+
+def test_nodes_with_taints_are_spread_over_unless_a_pod_says_otherwise(monkeypatch):
+    tainted = node("b1", labels={ZONE: "b"}, taints=[{"key": "k", "effect": "NoSchedule"}])
+    monkeypatch.setitem(NODES, "b1", tainted)
+    assert objections(spreading(), (web("w"), "a1"))["a1"] == SPREAD
+    assert "a1" not in objections(spreading(nodeTaintsPolicy="Honor"), (web("w"), "a1"))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kubereef.controllers.scheduling import affinity
+from kubereef.controllers.scheduling.leanings import NONE, Leanings
 from kubereef.controllers.scheduling.loads import Amounts, Demand, Load, allocatable
 from kubereef.controllers.scheduling.neighbours import NOBODY, Neighbourhood
 from kubereef.controllers.scheduling.taints import UNSCHEDULABLE, is_tolerated, taints, tolerations
@@ -11,6 +12,8 @@ from kubereef.kinds.resource import Object
 
 _ONE = 10**9
 _AFFINITY_WEIGHT = 2
+_NEIGHBOURS_WEIGHT = 2
+_SPREAD_WEIGHT = 2
 _TAINT_WEIGHT = 3
 _BEST = 100
 
@@ -87,16 +90,19 @@ def _resource_order(name: str) -> tuple[int, str]:
     return (known.index(name) if name in known else len(known), name)
 
 
-def best(pod: Object, needs: Demand, fitting: Sequence[Candidate]) -> Candidate:
+def best(pod: Object, needs: Demand, fitting: Sequence[Candidate], leanings: Leanings = NONE) -> Candidate:
     """Return the node that a Pod gets: preferred by it, not shunned, and with the most left; there must be one."""
     spec = pod.get("spec") or {}
     preferences = [affinity.preference(spec, one.node) for one in fitting]
     shunned = [_untolerated(pod, one.node) for one in fitting]
     most_preferred, most_shunned = max(preferences), max(shunned)
+    attraction = _attraction([leanings.attraction(one.node) for one in fitting])
+    emptiness = _emptiness([leanings.crowding(one.node) for one in fitting])
 
     def rank(index: int) -> tuple[float, int, str]:
         candidate = fitting[index]
         score = _room(needs, candidate)
+        score += _NEIGHBOURS_WEIGHT * attraction[index] + _SPREAD_WEIGHT * emptiness[index]
         if most_preferred:
             score += _AFFINITY_WEIGHT * _BEST * preferences[index] / most_preferred
         if most_shunned:
@@ -104,6 +110,22 @@ def best(pod: Object, needs: Demand, fitting: Sequence[Candidate]) -> Candidate:
         return (-score, len(candidate.load.pods), candidate.name)
 
     return fitting[min(range(len(fitting)), key=rank)]
+
+
+def _attraction(points: list[int]) -> list[float]:
+    """Return how attractive each node is, 0 to 100: the least attractive has 0, and so have all if none stands out."""
+    least, most = min(points), max(points)
+    return [_BEST * (one - least) / (most - least) if most > least else 0.0 for one in points]
+
+
+def _emptiness(crowding: list[float | None]) -> list[float]:
+    """Return how empty it is around each node, 0 to 100; a node that is in no part of the cluster has 0."""
+    known = [one for one in crowding if one is not None]
+    least, most = min(known, default=0.0), max(known, default=0.0)
+    return [
+        0.0 if one is None else (_BEST * (most + least - one) / most if most else float(_BEST))
+        for one in crowding
+    ]
 
 
 def _untolerated(pod: Object, node: Object) -> int:

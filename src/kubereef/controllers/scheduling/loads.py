@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kubereef.kinds.behaviours.pod_resources import aggregated, amounts, is_for_whole_pod
+from kubereef.kinds.behaviours.pod_resources import amounts, needed
 from kubereef.kinds.resource import Object
 from kubewire.quantity import Quantity, QuantityError
 
@@ -25,19 +25,11 @@ class Demand(NamedTuple):
 def demand(pod: Object) -> Demand:
     """Return what a Pod takes up."""
     spec = pod.get("spec") or {}
-    needed = aggregated(spec, "requests")
-    for name, amount in amounts(spec, "requests").items():
-        if is_for_whole_pod(name):
-            needed[name] = amount
-    requests = {name: amount.nano for name, amount in needed.items()}
+    requests = {name: amount.nano for name, amount in needed(spec, "requests").items()}
     weight = dict(requests)
     for name, assumed in _ASSUMED.items():
         silent = sum(name not in amounts(one, "requests") for one in spec.get("containers") or ())
         weight[name] = weight.get(name, 0) + silent * assumed
-    for name, text in (spec.get("overhead") or {}).items():
-        more = Quantity.parse(text).nano
-        requests[name] = requests.get(name, 0) + more
-        weight[name] = weight.get(name, 0) + more
     return Demand(requests, weight, tuple(_host_ports(spec)))
 
 

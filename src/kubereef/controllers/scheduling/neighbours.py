@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from kubereef.controllers.pods import is_deleting
 from kubereef.controllers.scheduling import affinity
+from kubereef.controllers.scheduling.taints import is_tolerated, taints, tolerations
 from kubereef.kinds.resource import Object
 from kubewire.selectors import LabelSelector
 
@@ -72,13 +73,13 @@ def neighbourhood(
 ) -> Neighbourhood:
     """Return what the placed Pods mean for a Pod. `namespace_labels` tells the labels of a namespace."""
     others = list(placed)
-    near, far = _terms(pod, "podAffinity"), _terms(pod, "podAntiAffinity")
+    near, far = required_terms(pod, "podAffinity"), required_terms(pod, "podAntiAffinity")
     shunned = {
         domain
         for other in others
-        for term in _terms(other.pod, "podAntiAffinity")
-        if _is_meant(term, other.pod, pod, namespace_labels)
-        for domain in _domain(other.node, term)
+        for term in required_terms(other.pod, "podAntiAffinity")
+        if is_meant(term, other.pod, pod, namespace_labels)
+        for domain in domain_of(other.node, term)
     }
     return Neighbourhood(
         tuple(_near(term, near, pod, others, namespace_labels) for term in near),
@@ -91,15 +92,18 @@ def neighbourhood(
 def has_wishes(pod: Object) -> bool:
     """Tell whether other Pods matter to a Pod."""
     spec = pod.get("spec") or {}
-    return bool(_terms(pod, "podAffinity") or _terms(pod, "podAntiAffinity") or _constraints(spec))
+    return bool(
+        required_terms(pod, "podAffinity") or required_terms(pod, "podAntiAffinity") or _constraints(spec)
+    )
 
 
 def shuns(pod: Object) -> bool:
     """Tell whether a Pod keeps others away."""
-    return bool(_terms(pod, "podAntiAffinity"))
+    return bool(required_terms(pod, "podAntiAffinity"))
 
 
-def _terms(pod: Object, kind: str) -> list[Object]:
+def required_terms(pod: Object, kind: str) -> list[Object]:
+    """Return the terms that a Pod insists on."""
     found: list[Object] = (((pod.get("spec") or {}).get("affinity") or {}).get(kind) or {}).get(
         _REQUIRED
     ) or []
@@ -114,10 +118,10 @@ def _near(
     namespace_labels: Callable[[str], Object],
 ) -> _Near:
     def meets_all(one: Object) -> bool:
-        return all(_is_meant(each, pod, one, namespace_labels) for each in all_terms)
+        return all(is_meant(each, pod, one, namespace_labels) for each in all_terms)
 
     found = frozenset(
-        domain for other in others if meets_all(other.pod) for domain in _domain(other.node, term)
+        domain for other in others if meets_all(other.pod) for domain in domain_of(other.node, term)
     )
     return _Near(term["topologyKey"], found, not found and meets_all(pod))
 
@@ -127,17 +131,18 @@ def _domains(
 ) -> Iterable[Domain]:
     """Return the parts of the cluster that have a Pod which a term is about."""
     for other in others:
-        if _is_meant(term, pod, other.pod, namespace_labels):
-            yield from _domain(other.node, term)
+        if is_meant(term, pod, other.pod, namespace_labels):
+            yield from domain_of(other.node, term)
 
 
-def _domain(node: Object, term: Object) -> list[Domain]:
+def domain_of(node: Object, term: Object) -> list[Domain]:
+    """Return the part of the cluster that a node is in, as a term divides it; none if it is in none."""
     key = term["topologyKey"]
     labels = node["metadata"].get("labels") or {}
     return [(key, labels[key])] if key in labels else []
 
 
-def _is_meant(term: Object, owner: Object, other: Object, namespace_labels: Callable[[str], Object]) -> bool:
+def is_meant(term: Object, owner: Object, other: Object, namespace_labels: Callable[[str], Object]) -> bool:
     """Tell whether a term of one Pod is about another Pod."""
     namespace = other["metadata"]["namespace"]
     named, selected = term.get("namespaces") or (), term.get("namespaceSelector")
@@ -156,17 +161,12 @@ def _constraints(spec: Object) -> list[Object]:
 
 
 def _spread(pod: Object, others: list[Placed], nodes: list[Object]) -> Iterable[_Spread]:
-    spec = pod.get("spec") or {}
-    rules = _constraints(spec)
+    rules = _constraints(pod.get("spec") or {})
     keys = [rule["topologyKey"] for rule in rules]
-    eligible = [
-        node
-        for node in nodes
-        if all(key in (node["metadata"].get("labels") or {}) for key in keys)
-        and affinity.is_chosen(spec, node)
-    ]
-    names = {node["metadata"]["name"] for node in eligible}
+    labelled = [node for node in nodes if all(key in (node["metadata"].get("labels") or {}) for key in keys)]
     for rule in rules:
+        eligible = [node for node in labelled if _is_counted(rule, pod, node)]
+        names = {node["metadata"]["name"] for node in eligible}
         key, selector = rule["topologyKey"], LabelSelector.of(rule.get("labelSelector"))
         counts = dict.fromkeys((node["metadata"]["labels"][key] for node in eligible), 0)
         for other in others:
@@ -181,3 +181,12 @@ def _spread(pod: Object, others: list[Placed], nodes: list[Object]) -> Iterable[
         fewest = 0 if len(counts) < rule.get("minDomains", 1) else min(counts.values(), default=0)
         adds = int(selector.matches(pod["metadata"].get("labels")))
         yield _Spread(key, counts, fewest, adds, rule["maxSkew"])
+
+
+def _is_counted(rule: Object, pod: Object, node: Object) -> bool:
+    """Tell whether a node is one that a Pod is spread over: mostly all that it could choose, with any taints."""
+    if rule.get("nodeAffinityPolicy") != "Ignore" and not affinity.is_chosen(pod.get("spec") or {}, node):
+        return False
+    return rule.get("nodeTaintsPolicy") != "Honor" or all(
+        is_tolerated(one, tolerations(pod)) for one in taints(node, "NoSchedule", "NoExecute")
+    )

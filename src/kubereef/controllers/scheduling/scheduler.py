@@ -1,6 +1,6 @@
 """The scheduler: gives every Pod that has none a node that it fits, and says why if there is none."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
 from kubereef.controllers import pods
@@ -18,6 +18,7 @@ from kubereef.controllers.resources import (
 )
 from kubereef.controllers.runtime import Controller, World
 from kubereef.controllers.scheduling.fitting import Candidate, best, explanation, obstacle
+from kubereef.controllers.scheduling.leanings import NONE, Leanings, draws, leanings, leans
 from kubereef.controllers.scheduling.loads import Demand, Loads, demand
 from kubereef.controllers.scheduling.neighbours import (
     NOBODY,
@@ -61,8 +62,9 @@ class Scheduler(Controller):
         self._loads = Loads()
         self._untried: dict[Key, None] = {}
         self._unplaced: dict[Key, None] = {}
-        # The placed Pods that keep others away.
+        # The placed Pods that keep others away, and those that others had better be near to or far from.
         self._shunning: dict[str, None] = {}
+        self._drawing: dict[str, None] = {}
         caches = world.caches
         self.nodes = caches.of(NODES)
         self.namespaces = caches.of(NAMESPACES)
@@ -171,9 +173,24 @@ class Scheduler(Controller):
         """Return what the Pods that are placed mean for this one; mostly nothing, which is found out cheaply."""
         if not self._shunning and not has_wishes(pod):
             return NOBODY
-        nodes = {node["metadata"]["name"]: node for node in self.nodes}
-        placed = [Placed(other, nodes[name]) for name, other in self._loads.placed() if name in nodes]
-        return neighbourhood(pod, placed, nodes.values(), self._namespace_labels)
+        placed = self._placed(None if has_wishes(pod) else self._shunning)
+        return neighbourhood(pod, placed, list(self.nodes), self._namespace_labels)
+
+    def _leanings(self, pod: Object, fitting: list[Candidate]) -> Leanings:
+        """Return what the Pods that are placed mean for the choice of one of several nodes; mostly nothing, too."""
+        if len(fitting) == 1 or (not self._drawing and not leans(pod)):
+            return NONE
+        placed = self._placed(None if leans(pod) else self._drawing)
+        return leanings(pod, placed, [one.node for one in fitting], self._namespace_labels)
+
+    def _placed(self, uids: Container[str] | None) -> list[Placed]:
+        """Return the Pods that are placed, or those of them that matter, with their nodes."""
+        return [
+            Placed(other, node)
+            for name, other in self._loads.placed()
+            if (uids is None or other["metadata"]["uid"] in uids)
+            and (node := self.nodes.get(("", name))) is not None
+        ]
 
     def _namespace_labels(self, name: str) -> Object:
         namespace = self.namespaces.get(("", name))
@@ -181,17 +198,23 @@ class Scheduler(Controller):
 
     def _place(self, pod: Object, node: str) -> None:
         self._loads.place(pod, node)
+        uid = pod["metadata"]["uid"]
         if shuns(pod):
-            self._shunning[pod["metadata"]["uid"]] = None
+            self._shunning[uid] = None
+        if draws(pod):
+            self._drawing[uid] = None
 
     def _displace(self, uid: str) -> None:
         self._loads.remove(uid)
         self._shunning.pop(uid, None)
+        self._drawing.pop(uid, None)
 
     def _chosen(self, pod: Object, wanted: Demand, fitting: list[Candidate], needs: VolumeNeeds) -> Placement:
         """Return the best node; where volumes are already being made for one that fits, that one."""
         begun = {(one["metadata"].get("annotations") or {}).get(SELECTED_NODE) for one in needs.waiting}
-        node = next((one for one in fitting if one.name in begun), None) or best(pod, wanted, fitting)
+        node = next((one for one in fitting if one.name in begun), None)
+        if node is None:
+            node = best(pod, wanted, fitting, self._leanings(pod, fitting))
         return Placement(pod, node.name, claims=needs.waiting)
 
     # --- acting

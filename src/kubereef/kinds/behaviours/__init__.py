@@ -11,6 +11,7 @@ from kubereef.kinds.behaviours import (
     workloads,
 )
 from kubereef.kinds.behaviours.definitions import DEFINITIONS
+from kubereef.kinds.behaviours.disruptions import POD_DISRUPTION_BUDGETS
 from kubereef.kinds.behaviours.jobs import JOBS
 from kubereef.kinds.behaviours.leases import LEASES
 from kubereef.kinds.behaviours.namespaces import NAMESPACES
@@ -42,6 +43,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "nodes": NODES,
     "persistentvolumeclaims": volumes.PERSISTENT_VOLUME_CLAIMS,
     "persistentvolumes": volumes.PERSISTENT_VOLUMES,
+    "poddisruptionbudgets.policy": POD_DISRUPTION_BUDGETS,
     "pods": PODS,
     "podtemplates": workloads.POD_TEMPLATES,
     "priorityclasses.scheduling.k8s.io": PRIORITY_CLASSES,

@@ -68,6 +68,21 @@ def aggregated(spec: Object, field: str) -> Amounts:
     return together
 
 
+def stated(spec: Object, field: str) -> Amounts:
+    """Return what a Pod states: for all its containers at once where it does, else what they need together."""
+    whole = {name: amount for name, amount in amounts(spec, field).items() if is_for_whole_pod(name)}
+    return aggregated(spec, field) | whole
+
+
+def needed(spec: Object, field: str) -> Amounts:
+    """Return what a Pod states, and what running it takes besides; a limit that is not there stays away."""
+    found = stated(spec, field)
+    overhead: dict[str, str] = spec.get("overhead") or {}
+    more = {n: quantity(text) for n, text in overhead.items() if field == "requests" or n in found}
+    _add(found, more)
+    return found
+
+
 def quality_of_service(spec: Object) -> str:
     """Return `Guaranteed`, `Burstable` or `BestEffort`."""
     requests: Amounts = {}

@@ -113,23 +113,24 @@ def _strategy(strategy: Object) -> Problems:
 
 def _rolling(here: FieldPath, rolling: Object) -> Problems:
     surge, missing = rolling.get("maxSurge", 0), rolling.get("maxUnavailable", 0)
-    yield from _number_or_percent((*here, "maxUnavailable"), missing)
-    yield from _number_or_percent((*here, "maxSurge"), surge)
-    if not _amount(surge) and not _amount(missing):
+    yield from number_or_percent((*here, "maxUnavailable"), missing)
+    yield from number_or_percent((*here, "maxSurge"), surge)
+    if not amount_of(surge) and not amount_of(missing):
         yield fielderrors.invalid((*here, "maxUnavailable"), missing, "may not be 0 when `maxSurge` is 0")
-    if isinstance(missing, str) and (_amount(missing) or 0) > 100:
+    if isinstance(missing, str) and (amount_of(missing) or 0) > 100:
         yield fielderrors.invalid((*here, "maxUnavailable"), missing, "must not be greater than 100%")
 
 
-def _number_or_percent(here: FieldPath, value: int | str) -> Problems:
+def number_or_percent(here: FieldPath, value: int | str) -> Problems:
+    """Yield why a value is neither a number of Pods nor a percentage of them."""
     if isinstance(value, str):
-        if _amount(value) is None:
+        if amount_of(value) is None:
             yield fielderrors.invalid(here, value, _PERCENT)
     elif value < 0:
         yield fielderrors.invalid(here, value, "must be greater than or equal to 0")
 
 
-def _amount(value: int | str) -> int | None:
+def amount_of(value: int | str) -> int | None:
     """Return the number in front of a percent sign, or a plain number as it is."""
     if isinstance(value, int):
         return value
