@@ -1,5 +1,6 @@
 """`eagleray run` as a user types it: real Ray, real output, real exit codes, and nothing left behind."""
 
+import json
 import os
 import pty
 import re
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -119,10 +121,15 @@ class AtTerminal:
         self.seen = ""
 
     def until(self, text):
+        self.until_matched(re.escape(text))
+
+    def until_matched(self, pattern):
+        """Read on until a pattern was shown; returns the match."""
         deadline = time.monotonic() + PATIENCE
-        while text not in self.seen:
+        while (found := re.search(pattern, self.seen)) is None:
             assert time.monotonic() < deadline, self.seen
             self.seen += os.read(self.terminal, 65536).decode(errors="replace")
+        return found
 
     def press(self, key):
         os.write(self.terminal, key)
@@ -161,6 +168,19 @@ def test_ctrl_c_ends_everything(tmp_path, folder, presses):
     if presses == 1:
         assert list(folder.iterdir()) == []
         assert cgroups_of(at.pid) == []
+
+
+def test_a_service_is_reached_at_the_address_that_is_told_until_ctrl_c(tmp_path, folder):
+    before = host_traces()
+    at = AtTerminal(folder, REPOSITORY / "examples" / "service.yaml")
+    url = at.until_matched(r"RayService fruit: (http://127\.0\.0\.1:\d+)\D")[1]
+    with urllib.request.urlopen(f"{url}/?fruit=mango&count=3", timeout=PATIENCE) as answer:
+        assert json.load(answer) == {"mango": 15}
+    at.press(b"\x03")
+    code, _ = at.end()
+    assert code == 130, at.seen
+    assert list(folder.iterdir()) == []
+    assert host_traces() == before
 
 
 def test_a_termination_signal_ends_everything_too(tmp_path, folder):
