@@ -19,6 +19,7 @@ from kubewire.apply.scales import object_entries, scale_entries
 from kubewire.selectors import LabelSelector
 
 _DEFINITION = "io.k8s.api.autoscaling.v1.Scale"
+_UNSET = -(2**31)
 SCALE = ResourceType(
     group="autoscaling",
     version="v1",
@@ -44,11 +45,9 @@ async def scale(call: Call, paths: ScalePaths) -> Response:
     options = WriteOptions.of(call.request, "PatchOptions" if is_patch else "UpdateOptions", language)
     obj = call.resource_type.from_stored(record.object())
     wanted, owners = _wanted_and_owners(call, obj, paths, options)
-    replicas = (wanted.get("spec") or {}).get("replicas")
-    if replicas is None:
-        if paths.is_explicit and _at(obj, paths.spec) is None:
-            raise errors.bad_request(f'the spec replicas field "{_written(paths.spec)}" cannot be empty')
-        replicas = 0
+    replicas = (wanted.get("spec") or {}).get("replicas", 0)
+    if replicas == _UNSET:
+        raise errors.bad_request(f'the spec replicas field "{_written(paths.spec)}" cannot be empty')
     # A custom resource's own validation says what its size may be.
     if not isinstance(replicas, int) or (replicas < 0 and not paths.is_explicit):
         problem = fielderrors.invalid(("spec", "replicas"), replicas, "must be greater than or equal to 0")
@@ -70,7 +69,7 @@ def _wanted_and_owners(
     entries: list[Entry] = obj["metadata"].get("managedFields") or []
     size = tuple(f"f:{name}" for name in paths.spec)
     scaled = call._replace(resource_type=SCALE)
-    present = scale_of(obj, paths)
+    present = _present(obj, paths)
     if of_scale := scale_entries(entries, size):
         present["metadata"]["managedFields"] = of_scale
     if content_type(call.request) == APPLY:
@@ -91,7 +90,7 @@ def _wanted(call: Call, obj: Object, paths: ScalePaths, options: WriteOptions) -
         given, _ = incoming_object(call.request, SCALE, options.validation)
         check_name(call, given)
         return given
-    before = {"apiVersion": SCALE.api_version, "kind": SCALE.kind, **scale_of(obj, paths)}
+    before = {"apiVersion": SCALE.api_version, "kind": SCALE.kind, **_present(obj, paths)}
     wanted: Any
     try:
         body = decoded_json(call.request.body).value
@@ -105,6 +104,14 @@ def _wanted(call: Call, obj: Object, paths: ScalePaths, options: WriteOptions) -
         raise errors.bad_request("the patch leaves no object")
     check_kind(SCALE, wanted)
     return _read(wanted)
+
+
+def _present(obj: Object, paths: ScalePaths) -> Object:
+    """Return the scale that a write begins with; what has no size has one that tells whether the write set any."""
+    present = scale_of(obj, paths)
+    if paths.is_explicit and _at(obj, paths.spec) is None:
+        present["spec"] = {"replicas": _UNSET}
+    return present
 
 
 def _read(wanted: Object) -> Object:

@@ -13,6 +13,7 @@ EXAMPLES = [
     document.value
     for file in sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
     for document in load_all(file.read_text())
+    if isinstance(document.value, dict) and document.value["apiVersion"].startswith("ray.io/")
 ]
 
 VERSIONS = [version for kind in KINDS for version in kind.versions]

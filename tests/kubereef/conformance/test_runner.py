@@ -179,3 +179,12 @@ def test_polls_watches_and_saved_values_work_together():
     assert first == second == []
     assert third == ['fields.data: expected {"not": "so"}, got "<absent>"']
     assert fourth[0] == "waited 30 s in vain: the status is 404, not 200"
+
+
+def test_a_token_may_be_made_later_than_the_account_whose_uid_it_has():
+    uid = "11111111-1111-4111-8111-111111111111"
+    matcher = Matcher({})
+    for kind, born in (("ServiceAccount", "2029-12-31T23:59:59Z"), ("TokenRequest", "2030-01-01T00:00:00Z")):
+        want = {"body": {"kind": kind, "metadata": {"uid": uid, "creationTimestamp": "<time>"}}}
+        got = {"body": {"kind": kind, "metadata": {"uid": uid, "creationTimestamp": born}}}
+        assert matcher.differences(want, got, NOW) == []

@@ -143,6 +143,7 @@ class TestWithAScale:
         with pytest.raises(errors.BadRequest, match="cannot be empty"):
             await boxes.patch(f"{BOXES}/b/scale", {"metadata": {"labels": {}}})
         assert (await boxes.patch(f"{BOXES}/b/scale", {"spec": {"replicas": 0}}))["spec"] == {}
+        assert (await boxes.get(f"{BOXES}/b"))["spec"]["replicas"] == 0
 
     async def test_a_negative_size_is_refused(self, boxes):
         await boxes.create(BOXES, box(spec={"replicas": 1}))
