@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eagleray.rayservice.incremental import WHOLE
+from eagleray.rayservice.planning import plan
 from tests.eagleray.rayservice.scene import incremental, running
 
 
@@ -57,6 +58,17 @@ def test_an_upgrade_goes_as_the_example_says():
         "applications": [{"name": "app"}],
         "target_capacity": 0,
     }
+
+
+def test_no_traffic_is_moved_to_a_cluster_that_may_have_taken_another_capacity():
+    scene = upgrading(surge=50, step=25)
+    while scene.shares != ((100, 100), (50, 0)):
+        scene.step()
+    scene.advance(60)
+    look = scene.look()
+    assert "http-route" in [stage.name for stage in plan(look).stages]
+    unsure = look._replace(pending=look.pending._replace(is_put_open=True))
+    assert "http-route" not in [stage.name for stage in plan(unsure).stages]
 
 
 def test_all_at_once_is_blue_and_green():
