@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from eagleray.kube.access import Access, ConfigError
 from eagleray.kube.http import HttpTransport
 from eagleray.kube.kubeconfig import find_access
-from eagleray.operator.assembly import Operator
+from eagleray.operator.assembly import EXIT_AGAIN, Operator
 from eagleray.runtime.options import Options
 from eagleray.runtime.startup import begin_logging, options_or_exit
 from kubewire.sources import SystemClock, SystemEntropy
@@ -18,9 +18,6 @@ from kubewire.sources import SystemClock, SystemEntropy
 def main(arguments: Sequence[str]) -> int:
     """Run the operator and return its exit status; flags are read as the reference reads them, not by argparse."""
     options = options_or_exit(arguments, os.environ)
-    if missing := _nothing_behind(options):
-        print(f"eagleray operator: {missing}", file=sys.stderr)
-        return 1
     clock = SystemClock()
     try:
         access = find_access(os.environ, clock, kubeconfig=options.kubeconfig)
@@ -34,26 +31,23 @@ def main(arguments: Sequence[str]) -> int:
         logs.close()
 
 
-def _nothing_behind(options: Options) -> str:
-    """Return what was asked for and is not there yet, in a sentence: to go on without it would only look as if."""
-    if options.environment.webhooks:
-        return "ENABLE_WEBHOOKS: webhooks come later and have nothing behind them yet; leave it out"
-    return ""
-
-
 async def _operate(options: Options, access: Access, clock: SystemClock) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    operator = Operator(
-        options,
-        HttpTransport(access),
-        clock=clock,
-        entropy=SystemEntropy(),
-        hostname=os.uname().nodename,
-    )
-    try:
-        return await operator.run(stop)
-    finally:
-        await operator.close()
+    while True:
+        operator = Operator(
+            options,
+            HttpTransport(access),
+            clock=clock,
+            entropy=SystemEntropy(),
+            hostname=os.uname().nodename,
+            begins_anew=True,
+        )
+        try:
+            code = await operator.run(stop)
+        finally:
+            await operator.close()
+        if code != EXIT_AGAIN:
+            return code

@@ -19,9 +19,13 @@ _CHUNK: Final = 64 * 1024
 
 
 class HttpCarrier:
-    """Carries requests to dashboards over HTTP. Redirects are not followed and no proxy is used: heads are near."""
+    """Carries requests to dashboards over HTTP. Redirects are not followed and no proxy is used: heads are near.
 
-    def __init__(self) -> None:
+    With `tls`, as for a dashboard behind an ingress, the machine's own authorities vouch for it.
+    """
+
+    def __init__(self, *, tls: bool = False) -> None:
+        self._s = "s" if tls else ""
         self._reading: aiohttp.ClientSession | None = None
         self._writing: aiohttp.ClientSession | None = None
 
@@ -31,7 +35,7 @@ class HttpCarrier:
         try:
             async with self._session(request).request(
                 request.method,
-                _url("http", address, request),
+                _url(f"http{self._s}", address, request),
                 headers=headers_of(request, token),
                 data=request.body or None,
                 allow_redirects=False,
@@ -51,7 +55,7 @@ class HttpCarrier:
         """Give the text messages of a WebSocket until the other side has no more."""
         try:
             socket = await self._session(request).ws_connect(
-                _url("ws", address, request),
+                _url(f"ws{self._s}", address, request),
                 headers=headers_of(request, token),
                 max_msg_size=longest,
                 heartbeat=_KEEP_ALIVE,

@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import NamedTuple, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
@@ -19,8 +20,18 @@ from eagleray.kube.cache import Change
 from eagleray.kube.client import Client
 from eagleray.kube.http import HttpTransport
 from eagleray.kube.informers import Informers
-from eagleray.kube.requests import Request
-from eagleray.kube.resources import GATEWAYS, HTTP_ROUTES, Key, Object, Resource
+from eagleray.kube.requests import Request, Selection, list_page
+from eagleray.kube.resources import (
+    GATEWAYS,
+    HTTP_ROUTES,
+    RAY_CLUSTERS,
+    RAY_CRON_JOBS,
+    RAY_JOBS,
+    RAY_SERVICES,
+    Key,
+    Object,
+    Resource,
+)
 from eagleray.kube.transport import Transport
 from eagleray.kube.writer import Writer
 from eagleray.manifests.rayservice import INCREMENTAL_GATE
@@ -57,10 +68,17 @@ from eagleray.schedulers.made import Made
 from kubewire import errors
 from kubewire.sources import Clock, Entropy
 
+if TYPE_CHECKING:
+    from eagleray.webhooks.service import Webhooks
+
 log = logging.getLogger(__name__)
 
 LEASE_METRIC = "ray-operator-leader"
 _ASK_AGAIN_AFTER = 5.0
+# How often to look whether kinds have come that were missing.
+_LOOK_AGAIN_AFTER = 15.0
+# What `run` returns instead of an exit code when more is served than at its start.
+EXIT_AGAIN = -1
 # Any of these says that the cluster is OpenShift.
 _OPENSHIFT = frozenset(("route.openshift.io", "security.openshift.io", "config.openshift.io"))
 
@@ -118,8 +136,10 @@ class Operator:
         hostname: str = "eagleray",
         printed: Callable[[str], None] = print,
         carrier: Carrier | None = None,
+        begins_anew: bool = False,
     ) -> None:
         self._options = options
+        self._begins_anew = begins_anew
         self._clock = clock
         self._entropy = entropy
         self._hostname = hostname
@@ -129,6 +149,8 @@ class Operator:
         observer = RequestCounts(counts)
         if isinstance(transport, HttpTransport):
             transport.on_resolved = counts.resolved
+        self.webhooks: Webhooks | None = None
+        self._webhook_client = Client(transport, clock, entropy, observer=observer)
         self._election: Election | None = None
         if options.leader_election and not options.dry_run:
             # With limits of its own: however much there is to write, the Lease is renewed in time.
@@ -160,7 +182,10 @@ class Operator:
         )
 
     async def run(self, stop: asyncio.Event) -> int:
-        """Run until `stop` is set, or until there is a reason to give up; returns the exit code of the process."""
+        """Run until `stop` is set, or until there is a reason to give up; returns the exit code of the process.
+
+        EXIT_AGAIN instead of one says that a new operator would find kinds that this one did not (`begins_anew`).
+        """
         found = await self._discover(stop)
         if found is None:
             return EXIT_OK if stop.is_set() else EXIT_FAILURE
@@ -172,9 +197,15 @@ class Operator:
         except SchedulerError as missing:
             log.error("%s", missing)
             return EXIT_FAILURE
+        self._tell_missing(found.kinds)
         self.manager = self._assembled(found, scheduler)
         try:
-            return await self.manager.run(stop)
+            async with self._webhooks_served(self.manager), self._until_more_is_served(found, stop) as ended:
+                code = await self.manager.run(ended)
+                return EXIT_AGAIN if code == EXIT_OK and not stop.is_set() else code
+        except OSError as refusal:
+            log.error("%s", refusal)
+            return EXIT_FAILURE
         finally:
             await self._poller.close()
 
@@ -199,6 +230,45 @@ class Operator:
                 async with asyncio.timeout(_ASK_AGAIN_AFTER):
                     await stop.wait()
         return None
+
+    @asynccontextmanager
+    async def _until_more_is_served(self, found: _Found, stop: asyncio.Event) -> AsyncIterator[asyncio.Event]:
+        """Give an event that comes with `stop`, or when a kind is served that was missed at the start."""
+        if not self._begins_anew or not self._misses(found):
+            yield stop
+            return
+        ended = asyncio.Event()
+
+        async def end_after(happening: Awaitable[object]) -> None:
+            await happening
+            ended.set()
+
+        tasks = [asyncio.create_task(end_after(one)) for one in (stop.wait(), self._more_is_served(found))]
+        try:
+            yield ended
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _misses(self, found: _Found) -> bool:
+        lacks_kinds = any(one.kind not in found.kinds for one in self._wanted_kinds())
+        return lacks_kinds or (self._options.gates.enabled(INCREMENTAL_GATE) and not found.has_gateways)
+
+    async def _more_is_served(self, found: _Found) -> None:
+        """Return once something that was missed at the start is served."""
+        while True:
+            await self._clock.sleep(_LOOK_AGAIN_AFTER)
+            try:
+                kinds = await self._ray_kinds()
+                has_gateways = await self._has_gateways(await self._api_groups())
+            except (errors.ApiError, OSError) as refusal:
+                log.debug("The API server does not say what it serves: %s", refusal)
+                continue
+            more = sorted(kinds - found.kinds) + ["Gateway"] * (has_gateways > found.has_gateways)
+            if more:
+                log.info("Beginning anew, because this is served now: %s", ", ".join(more))
+                return
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -239,6 +309,35 @@ class Operator:
             metrics_address=options.metrics_address,
             probe_address=options.probe_address,
         )
+
+    @asynccontextmanager
+    async def _webhooks_served(self, manager: Manager) -> AsyncIterator[None]:
+        """Serve the webhooks if they are asked for; the operator is ready only when they can be."""
+        options = self._options
+        address = options.webhook_address
+        if address is None or not options.environment.webhooks or options.dry_run:
+            yield
+            return
+        # Most operators go without, and certificates take long to import.
+        from eagleray.webhooks.service import Place, Webhooks
+
+        namespace = lease_namespace("", otherwise=options.leader_election_namespace or "default")
+        place = Place(
+            address,
+            Path(options.webhook_certificates),
+            Key(namespace, options.webhook_service),
+            options.webhook_configuration,
+            options.environment.cluster_domain,
+        )
+        self.webhooks = webhooks = Webhooks(
+            place, self._webhook_client, self.registry, clock=self._clock, entropy=self._entropy
+        )
+        manager.readiness.add("webhooks", webhooks.check)
+        try:
+            await webhooks.start()
+            yield
+        finally:
+            await webhooks.stop()
 
     def _ray_clusters(
         self,
@@ -419,17 +518,36 @@ class Operator:
             f" {found.major}.{found.minor}; leave the gate out"
         )
 
+    def _wanted_kinds(self) -> list[Resource]:
+        """Return the kinds of ours that are to be looked after."""
+        crons = [RAY_CRON_JOBS] if self._options.gates.enabled("RayCronJob") else []
+        return [RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, *crons]
+
     async def _ray_kinds(self) -> frozenset[str]:
-        """Return the kinds of ours that the server knows; a missing one is told, and its controller left out."""
+        """Return the kinds of ours that the server knows."""
         answer = await self.client.send(Request("GET", "/apis/ray.io/v1", repeatable="read"))
-        found = frozenset(one.kind for one in msgspec.json.decode(answer.body, type=_Resources).resources)
-        wanted = ["RayCluster", "RayJob", "RayService"]
-        if self._options.gates.enabled("RayCronJob"):
-            wanted.append("RayCronJob")
-        for kind in wanted:
-            if kind not in found:
-                log.warning("%s is not served here; install its CRD and start the operator again", kind)
-        return found
+        found = {one.kind for one in msgspec.json.decode(answer.body, type=_Resources).resources}
+        for resource in self._wanted_kinds():
+            # Right after its CRD has come, a kind is served some seconds before the server tells of it.
+            if resource.kind not in found and await self._has_list(resource):
+                found.add(resource.kind)
+        return frozenset(found)
+
+    def _tell_missing(self, kinds: frozenset[str]) -> None:
+        """Tell which kinds are not looked after, because the server does not know them."""
+        way_out = "install its CRD" if self._begins_anew else "install its CRD and start the operator again"
+        for resource in self._wanted_kinds():
+            if resource.kind not in kinds:
+                log.warning("%s is not served here; %s", resource.kind, way_out)
+
+    async def _has_list(self, resource: Resource) -> bool:
+        """Return whether there is a list of these objects, where we are to look after them."""
+        places = Selection(next(iter(self._options.watch_namespaces), ""))
+        try:
+            await self.client.send(list_page(resource, places, limit=1))
+        except errors.NotFound:
+            return False
+        return True
 
 
 class _Reconciler(Protocol):

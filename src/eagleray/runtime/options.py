@@ -26,7 +26,7 @@ from eagleray.runtime.optionkinds import (
     OptionError,
     shown,
 )
-from kubewire.names import dns1123_label
+from kubewire.names import dns1123_label, dns1123_subdomain
 
 Object = dict[str, Any]
 
@@ -110,6 +110,34 @@ OPTIONS: Final[Mapping[str, Option]] = {
             600.0,
             "how long unused answers are kept",
         ),
+        Option(
+            "webhook-addr",
+            "webhookAddr",
+            TEXT,
+            ":9443",
+            "where webhooks are served if ENABLE_WEBHOOKS is true",
+        ),
+        Option(
+            "webhook-cert-dir",
+            "webhookCertDir",
+            TEXT,
+            "/tmp/k8s-webhook-server/serving-certs",  # noqa: S108 - the reference's; whoever mounts a Secret there decides
+            "where tls.crt and tls.key are; without them the operator keeps a certificate itself",
+        ),
+        Option(
+            "webhook-service",
+            "webhookService",
+            TEXT,
+            "webhook-service",
+            "the Service that leads to the webhooks",
+        ),
+        Option(
+            "webhook-configuration",
+            "webhookConfiguration",
+            TEXT,
+            "validating-webhook-configuration",
+            "the ValidatingWebhookConfiguration that is told whom to trust",
+        ),
         Option("dry-run", "", SWITCH, False, "print plans without acting"),
         Option("", "headSidecarContainers", CONTAINERS, (), "added to every head Pod"),
         Option("", "workerSidecarContainers", CONTAINERS, (), "added to every worker Pod"),
@@ -142,6 +170,10 @@ class Options(NamedTuple):
     dashboard_poll_interval: float
     dashboard_cache_size: int
     dashboard_cache_expiry: float
+    webhook_address: Address | None
+    webhook_certificates: str
+    webhook_service: str
+    webhook_configuration: str
     dry_run: bool
     head_sidecars: tuple[Object, ...]
     worker_sidecars: tuple[Object, ...]
@@ -266,6 +298,10 @@ def _checked(told: _Told, environment: Environment, notices: list[str]) -> Optio
         dashboard_poll_interval=told.positive("dashboard-poll-interval"),
         dashboard_cache_size=told.count("dashboard-cache-size", 1),
         dashboard_cache_expiry=told.positive("dashboard-cache-expiry"),
+        webhook_address=told.address("webhook-addr"),
+        webhook_certificates=told.text("webhook-cert-dir"),
+        webhook_service=_name_checked(told, "webhook-service", told.text("webhook-service"), "Service"),
+        webhook_configuration=_named(told, "webhook-configuration"),
         dry_run=told.switch("dry-run"),
         head_sidecars=told.value("headSidecarContainers"),
         worker_sidecars=told.value("workerSidecarContainers"),
@@ -348,10 +384,17 @@ def _namespace(told: _Told, name: str) -> str:
     return _name_checked(told, name, text) if text else ""
 
 
-def _name_checked(told: _Told, name: str, namespace: str) -> str:
-    if problems := dns1123_label(namespace):
-        raise told.error(name, f"{shown(namespace)} is no namespace: {problems[0]}")
-    return namespace
+def _name_checked(told: _Told, name: str, text: str, what: str = "namespace") -> str:
+    if problems := dns1123_label(text):
+        raise told.error(name, f"{shown(text)} is no {what}: {problems[0]}")
+    return text
+
+
+def _named(told: _Told, name: str) -> str:
+    text = told.text(name)
+    if problems := dns1123_subdomain(text):
+        raise told.error(name, f"{shown(text)} is no name: {problems[0]}")
+    return text
 
 
 def _default_text(option: Option) -> str:

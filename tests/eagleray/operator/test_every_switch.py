@@ -19,6 +19,7 @@ FLAGS = "eagleray/operator/test_flags.py"
 VARIABLES = "eagleray/operator/test_variables.py"
 METRICS = "eagleray/operator/test_metrics.py"
 PROCESS = "reef/test_operator.py"
+WEBHOOKS = "reef/test_operator_webhooks.py"
 READ = "eagleray/runtime/test_options.py"
 LOGS = "eagleray/runtime/test_logging.py"
 
@@ -28,6 +29,7 @@ CLEANUP = "eagleray/rayjob/test_cases_cleanup.py"
 TIMERS = "eagleray/rayjob/test_cases_timers.py"
 SCHEDULERS = "eagleray/schedulers/test_choosing.py"
 SERVICES = "eagleray/rayservice/test_cases_changes.py"
+TRUSTED_WEBHOOKS = "test_an_operator_serves_its_webhooks_and_has_them_trusted"
 LATER = "nothing behind it yet: refused at the start"
 
 OBSERVED_OPTIONS = {
@@ -65,6 +67,10 @@ OBSERVED_OPTIONS = {
     "dashboard-poll-interval": (DASHBOARDS, "test_how_often_a_dashboard_is_asked_is_an_option"),
     "dashboard-cache-size": (DASHBOARDS, "test_a_cache_that_is_too_small_costs_time_and_no_job"),
     "dashboard-cache-expiry": (DASHBOARDS, "test_nothing_is_kept_about_objects_that_are_gone"),
+    "webhook-addr": (WEBHOOKS, TRUSTED_WEBHOOKS),
+    "webhook-cert-dir": (WEBHOOKS, "test_an_operator_serves_with_the_certificate_that_is_mounted"),
+    "webhook-service": (WEBHOOKS, TRUSTED_WEBHOOKS),
+    "webhook-configuration": (WEBHOOKS, TRUSTED_WEBHOOKS),
     "dry-run": ("eagleray/operator/test_dry_run.py", "test_a_new_cluster_is_planned_and_not_made"),
     "headSidecarContainers": (
         FLAGS,
@@ -90,7 +96,7 @@ OBSERVED_OPTIONS = {
 }
 CHANGES_WHAT_IS_MADE = (VARIABLES, "test_a_variable_changes_what_is_made")
 OBSERVED_VARIABLES = {
-    "ENABLE_WEBHOOKS": LATER,
+    "ENABLE_WEBHOOKS": (WEBHOOKS, "test_without_the_very_word_there_are_no_webhooks"),
     "ENABLE_INIT_CONTAINER_INJECTION": CHANGES_WHAT_IS_MADE,
     "ENABLE_PROBES_INJECTION": CHANGES_WHAT_IS_MADE,
     "EAGLERAY_READINESS_PERIOD_SECONDS": CHANGES_WHAT_IS_MADE,

@@ -143,6 +143,8 @@ def test_a_switch_that_is_on_can_be_switched_off():
         ),
         (["--watch-namespace=a,B"], '--watch-namespace: "B" is no namespace: '),
         (["--leader-election-namespace=a_b"], '--leader-election-namespace: "a_b" is no namespace: '),
+        (["--webhook-service=a.b"], '--webhook-service: "a.b" is no Service: '),
+        (["--webhook-configuration=A"], '--webhook-configuration: "A" is no name: '),
         pytest.param(
             ["--log-file-encoder=xml"],
             '--log-file-encoder: "xml" is not known; write one of json, console',
@@ -224,6 +226,10 @@ def test_an_empty_path_is_no_configuration_file():
         ("--dashboard-poll-interval=1m30s", "dashboard_poll_interval", 90.0),
         ("--dashboard-cache-size=2", "dashboard_cache_size", 2),
         ("--dashboard-cache-expiry=500ms", "dashboard_cache_expiry", 0.5),
+        ("--webhook-addr=127.0.0.1:1", "webhook_address", Address("127.0.0.1", 1)),
+        ("--webhook-cert-dir=/certificates", "webhook_certificates", "/certificates"),
+        ("--webhook-service=hooks", "webhook_service", "hooks"),
+        ("--webhook-configuration=my.hooks", "webhook_configuration", "my.hooks"),
         ("--dry-run", "dry_run", True),
     ],
 )
@@ -234,6 +240,13 @@ def test_a_flag_changes_one_thing(argument, field, value):
 @pytest.mark.case("OP-18")
 def test_the_client_is_limited_to_100_requests_a_second_and_200_at_once_by_default():
     assert (options().qps, options().burst) == (100.0, 200)
+
+
+@pytest.mark.case("OP-53")
+def test_webhooks_are_where_the_references_are_by_default():
+    default = options()
+    assert default.webhook_address == Address("", 9443)
+    assert default.webhook_certificates == "/tmp/k8s-webhook-server/serving-certs"
 
 
 def test_the_other_defaults():
@@ -352,6 +365,10 @@ FIELDS_AND_FLAGS = {
     "dashboardPollInterval": ("10s", "--dashboard-poll-interval=10s"),
     "dashboardCacheSize": (2, "--dashboard-cache-size=2"),
     "dashboardCacheExpiry": ("1s", "--dashboard-cache-expiry=1s"),
+    "webhookAddr": (":1", "--webhook-addr=:1"),
+    "webhookCertDir": ("/certificates", "--webhook-cert-dir=/certificates"),
+    "webhookService": ("hooks", "--webhook-service=hooks"),
+    "webhookConfiguration": ("hooks", "--webhook-configuration=hooks"),
 }
 
 

@@ -1,0 +1,1 @@
+"""The validating webhooks: what admission asks, the certificate, and the server that answers."""
