@@ -21,6 +21,9 @@ CONTAINER = "ray-job-submitter"
 DEFAULT_BACKOFF_LIMIT = 2
 # How a submitter ends that finds another head than the one it was made for.
 OTHER_HEAD_EXIT_CODE = 86
+# By which a submitter with a command of its own, such as eagleray-submitter, knows the head that it was made for.
+SESSION_VARIABLE = "EAGLERAY_HEAD_SESSION"
+REQUESTED_AT_VARIABLE = "EAGLERAY_REQUESTED_AT"
 
 _DEFAULT_DASHBOARD_PORT = 8265
 _OLDEST_RAY_WITH_METADATA = (2, 6, 0)
@@ -43,6 +46,8 @@ def submitter_job(job: RayJob, cluster: Cluster, expected: Expected, settings: S
     pod = template.setdefault("spec", {})
     address = _with_scheme(job.dashboard_url)
     command = _command(job, address, f"{address}/api/gcs_healthz", check=_check(address, expected))
+    if pod["containers"][0].get("command"):
+        _tell_head(pod["containers"][0], expected)
     _configure(pod["containers"][0], job, command, settings, always=False)
     add_auth(cluster, pod["containers"][0])
     if volume := token_volume(cluster):
@@ -110,6 +115,14 @@ def _configure(container: Object, job: RayJob, command: str, settings: Settings,
         # Beside Ray it is empty: the container is described before there is a Service, and needs none.
         {"name": "RAY_DASHBOARD_ADDRESS", **({} if job.mode == SIDECAR else {"value": job.dashboard_url})},
         {"name": "RAY_JOB_SUBMISSION_ID", "value": job.job_id},
+    ]
+
+
+def _tell_head(container: Object, expected: Expected) -> None:
+    container["env"] = [
+        *(container.get("env") or []),
+        {"name": SESSION_VARIABLE, "value": expected.session},
+        {"name": REQUESTED_AT_VARIABLE, "value": _epoch(expected.requested_at)},
     ]
 
 

@@ -190,6 +190,7 @@ def test_a_template_keeps_its_command_and_gets_the_environment(given, command, g
     assert ("ray job submit" in container["args"][0]) is generates
     assert list(environment_of(container)) == [
         "A",
+        *([] if generates else ["EAGLERAY_HEAD_SESSION", "EAGLERAY_REQUESTED_AT"]),
         "PYTHONUNBUFFERED",
         "RAY_DASHBOARD_ADDRESS",
         "RAY_JOB_SUBMISSION_ID",
