@@ -5,11 +5,13 @@
         await world.until(lambda: ...)
 
 The API server and Kubernetes' own controllers are Kubereef's, Pods live on scripted nodes, and the operator speaks to
-the server through a transport on which things can be made to go wrong.
+the server through a transport on which things can be made to go wrong. Where all this takes place can be exchanged:
+tests/kubernetes lets the same worlds live on a real control plane.
 """
 
 import asyncio
 import copy
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
@@ -23,7 +25,7 @@ from eagleray.rayapi.kinds import KINDS
 from eagleray.runtime.options import read_options
 from kubereef.controllers.standard import CONTROLLERS
 from kubereef.node.scripted import NodeShape, ScriptedNodes
-from kubereef.simulation import SimulatedCluster, settle
+from kubereef.simulation import SimulatedCluster, VirtualLoop, settle
 from kubereef.store.records import Key
 from kubewire import errors
 from kubewire.sources import SeededEntropy
@@ -64,7 +66,8 @@ _stored_crds: dict[str, Any] = {}
 
 
 @cache
-def _crd(name):
+def definition_of(name):
+    """Return the CRD of a kind."""
     if name in GATEWAY_KINDS:
         return gateway_crd(name)
     (kind,) = (kind for kind in KINDS if kind.name == name)
@@ -171,16 +174,64 @@ class PickyTransport(FaultyTransport):
         return await super().send(request)
 
 
+class SimulatedPlace:
+    """A Kubereef in this process that a world lives on."""
+
+    def __init__(self, seed):
+        self.simulated = SimulatedCluster(seed)
+        self.clock = self.simulated.clock
+        self.api = self.simulated.client
+
+    def transport(self):
+        return transport_to(self.simulated.server)
+
+    async def start(self, kinds):
+        """Make the place ready, with Kubernetes' controllers and with these kinds."""
+        for kind in kinds:
+            if kind in _stored_crds:
+                key, stored = _stored_crds[kind]
+                await self.simulated.store.put(key, copy.deepcopy(stored), None).done()
+        await self.simulated.start()
+        await self.simulated.run(*CONTROLLERS)
+        for kind in kinds:
+            if kind not in _stored_crds:
+                await self._install(kind)
+
+    async def _install(self, kind):
+        """Create a CRD, and remember how the server keeps it: checking one takes longer than most tests.
+
+        No time passes, so that the first world of a process is like all others.
+        """
+        definition = definition_of(kind)
+        await self.api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+        await settle()
+        key = Key("customresourcedefinitions.apiextensions.k8s.io", "", definition["metadata"]["name"])
+        record = self.simulated.store.get(key)
+        assert record is not None
+        stored = record.object()
+        conditions = {one["type"]: one["status"] for one in stored["status"]["conditions"]}
+        assert conditions["Established"] == "True"
+        _stored_crds[kind] = (key, stored)
+
+    async def stop(self):
+        await self.simulated.stop()
+
+
+# Where worlds live, and the loop that they live in.
+place_of: Callable[[int], Any] = SimulatedPlace
+loop_of: Callable[[], asyncio.AbstractEventLoop] = VirtualLoop
+
+
 class World:
     """The cluster, its node, and the operator."""
 
     def __init__(self, *, seed=1, scripts=(), nodes=NODES, flags=(), variables=None, kinds=("RayCluster",)):
         self.kinds = kinds
-        self.simulated = SimulatedCluster(seed)
-        self.clock = self.simulated.clock
-        self.api = self.simulated.client
+        self.place = place_of(seed)
+        self.clock = self.place.clock
+        self.api = self.place.api
         self.nodes = ScriptedNodes(self.api, self.clock, nodes=nodes, scripts=scripts)
-        self.faults = PickyTransport(transport_to(self.simulated.server))
+        self.faults = PickyTransport(self.place.transport())
         self.flags = (*QUIET, *flags)
         self.variables = variables or {}
         self.printed = []
@@ -192,38 +243,19 @@ class World:
         self._stop = asyncio.Event()
         self._running = None
 
+    @property
+    def simulated(self):
+        """The Kubereef of this process, for those who look inside."""
+        return self.place.simulated
+
     # --- life
 
     async def start(self, *, operator=True):
-        for kind in self.kinds:
-            if kind in _stored_crds:
-                key, stored = _stored_crds[kind]
-                await self.simulated.store.put(key, copy.deepcopy(stored), None).done()
-        await self.simulated.start()
-        await self.simulated.run(*CONTROLLERS)
+        await self.place.start(self.kinds)
         await self.nodes.start()
-        for kind in self.kinds:
-            if kind not in _stored_crds:
-                await self._install(kind)
         await self.pass_time(1)
         if operator:
             await self.start_operator()
-
-    async def _install(self, kind):
-        """Create a CRD, and remember how the server keeps it: checking one takes longer than most tests.
-
-        No time passes, so that the first world of a process is like all others.
-        """
-        definition = _crd(kind)
-        await self.api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
-        await settle()
-        key = Key("customresourcedefinitions.apiextensions.k8s.io", "", definition["metadata"]["name"])
-        record = self.simulated.store.get(key)
-        assert record is not None
-        stored = record.object()
-        conditions = {one["type"]: one["status"] for one in stored["status"]["conditions"]}
-        assert conditions["Established"] == "True"
-        _stored_crds[kind] = (key, stored)
 
     async def start_operator(self, transport=None):
         """Start an operator that remembers nothing."""
@@ -259,10 +291,12 @@ class World:
     async def stop(self):
         await self.kill_operator()
         await self.nodes.stop()
-        await self.simulated.stop()
+        await self.place.stop()
 
     async def pass_time(self, seconds):
-        await self.simulated.pass_time(seconds)
+        """Let time pass, and whatever it brings happen."""
+        await asyncio.sleep(seconds)
+        await settle()
 
     async def until(self, holds, seconds=600, step=0.5):
         """Let time pass until an async function returns something true, which is returned; fail after so long."""

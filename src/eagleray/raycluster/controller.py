@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any
 
 from eagleray.kube.client import Client
@@ -38,7 +37,6 @@ from eagleray.runtime.events import Recorder
 from eagleray.runtime.outcomes import Again, Done, Outcome, step
 from kubewire import errors, mergepatch
 from kubewire.sources import Clock, Entropy
-from kubewire.times import parse_time
 
 Object = dict[str, Any]
 
@@ -80,6 +78,7 @@ class RayClusters:
         self._dry_run = dry_run
         self._lost_nodes = LostNodes(client, clock)
         self._streaks: dict[str, Groups] = {}
+        self._news_since: dict[str, float] = {}
 
     def find(self, key: Key) -> Object | None:
         """Return the cluster of a key as it is known."""
@@ -134,8 +133,8 @@ class RayClusters:
             cleanup_enabled=self._config.redis_cleanup,
         )
         failure = await self._act(snapshot.cluster, ending.stages)
-        if failure is not None and ending.otherwise:
-            failure = await self._act(snapshot.cluster, ending.otherwise)
+        if failure is not None and (instead := ending.instead(failure.cause)):
+            failure = await self._act(snapshot.cluster, instead)
         if failure is not None:
             raise failure.cause
         return Done() if ending.look_again is None else Again(ending.look_again)
@@ -211,15 +210,26 @@ class RayClusters:
         # What was judged and acted on is the generation of the plan, even if a newer one has come since.
         new = next_status(cluster_at(seen.cluster, cluster), observed)
         if not needs_write(old, new):
+            self._news_since.pop(cluster.uid, None)
             return self._config.resync_seconds
-        if not is_urgent(old, new) and (pause := _pause_after(old, now)) > 0:
+        if not is_urgent(old, new) and (pause := self._pause_for_news(cluster)) > 0:
             return pause
+        self._news_since.pop(cluster.uid, None)
         self._tell_of(seen.cluster, old, stuck)
         await self._patch_status(seen.cluster, old, stamped(new, now))
         if self._metrics is not None:
             self._metrics.wrote(seen.cluster, old, new, now)
         # Whether Pods go or come is planned from these conditions, and our own write wakes nobody.
         return 0.0 if suspension_of(old) != suspension_of(new) else self._config.resync_seconds
+
+    def _pause_for_news(self, cluster: Cluster) -> float:
+        """Return how many seconds news that can wait have yet to wait; what comes until then is told with them.
+
+        The pause begins with the first of them and not with the last write: where many clusters start at once, a pass
+        comes round after more than a pause, and every single Pod would be told by itself.
+        """
+        now = self._clock.monotonic()
+        return STATUS_PAUSE - (now - self._news_since.setdefault(cluster.uid, now))
 
     async def _write_generation(self, cluster: Cluster) -> None:
         """Write down that a generation was looked at, though nothing of it was done."""
@@ -256,8 +266,10 @@ class RayClusters:
 
     def _forget(self, key: Key) -> None:
         """Drop what was remembered of clusters that are gone."""
-        present = {ref.uid for ref in self._caches.clusters.refs()} if self._streaks else set()
-        self._streaks = {uid: groups for uid, groups in self._streaks.items() if uid in present}
+        if self._streaks or self._news_since:
+            present = {ref.uid for ref in self._caches.clusters.refs()}
+            self._streaks = {uid: groups for uid, groups in self._streaks.items() if uid in present}
+            self._news_since = {uid: since for uid, since in self._news_since.items() if uid in present}
         if self._metrics is not None:
             self._metrics.gone(key)
 
@@ -274,9 +286,3 @@ def _status(cluster: Cluster) -> Object:
 
 def _generation(cluster: Cluster) -> int:
     return int(cluster.metadata.get("generation", 0))
-
-
-def _pause_after(old: Object, now: datetime) -> float:
-    """Return how many seconds news have to wait, given when a status was written last."""
-    last = old.get("lastUpdateTime")
-    return STATUS_PAUSE - (now - parse_time(last)).total_seconds() if last else 0.0

@@ -14,6 +14,7 @@ from eagleray.manifests.settings import Settings
 from eagleray.raycluster.snapshot import Snapshot
 from eagleray.raycluster.views import JobView
 from eagleray.runtime.actions import Action, Create, DeleteAll, Patch, Said, Say, Stage, Tell
+from kubewire import errors
 from kubewire.times import parse_time
 
 Object = dict[str, Any]
@@ -47,11 +48,21 @@ def add_finalizer(cluster: Cluster) -> Stage:
 
 
 class Ending(NamedTuple):
-    """What a deletion needs now, what to do instead if that fails, and after how many seconds to look again."""
+    """What a deletion needs now, what to do instead if that fails, and after how many seconds to look again.
+
+    `in_vain` is what to do instead if it will fail for ever, because the namespace goes as well.
+    """
 
     stages: Sequence[Stage]
     look_again: float | None = None
     otherwise: Sequence[Stage] = ()
+    in_vain: Sequence[Stage] = ()
+
+    def instead(self, refusal: Exception) -> Sequence[Stage]:
+        """Return what to do after a refusal; nothing if trying again may help."""
+        causes = refusal.causes if isinstance(refusal, errors.ApiError) else ()
+        is_going = any(cause.reason == "NamespaceTerminating" for cause in causes)
+        return self.in_vain if is_going else self.otherwise
 
 
 def plan_deletion(snapshot: Snapshot, settings: Settings, now: datetime, *, cleanup_enabled: bool) -> Ending:
@@ -73,9 +84,13 @@ def plan_deletion(snapshot: Snapshot, settings: Settings, now: datetime, *, clea
     if any(pod.is_head for pod in snapshot.pods):
         return Ending((), RECHECK)
     begin = (Stage("redis-cleanup", (_cleanup(cluster, settings),)),)
-    if _time_left(cluster, cluster.metadata["deletionTimestamp"], now) > 0:
-        return Ending(begin, RECHECK)
-    return Ending(begin, RECHECK, otherwise=_give_up(cluster, "its cleanup Job could not be created"))
+    has_time = _time_left(cluster, cluster.metadata["deletionTimestamp"], now) > 0
+    return Ending(
+        begin,
+        RECHECK,
+        otherwise=() if has_time else _give_up(cluster, "its cleanup Job could not be created"),
+        in_vain=_give_up(cluster, "its namespace is being deleted and takes no cleanup Job"),
+    )
 
 
 def _follow(cluster: Cluster, job: JobView, now: datetime) -> Ending:

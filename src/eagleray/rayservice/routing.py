@@ -25,7 +25,7 @@ Object = dict[str, Any]
 
 _NOT_SERVED: Final = (
     f"{GATEWAYS} and {HTTP_ROUTES} ({GATEWAYS.version}) are not served here, so that no traffic can be moved step"
-    " by step; install the Gateway API and start the operator again, or use upgradeStrategy.type NewCluster"
+    " by step; install the Gateway API, or use upgradeStrategy.type NewCluster"
 )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import json
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 import pytest
 import yaml
@@ -161,6 +161,18 @@ async def test_an_informer_follows_over_the_wire(connect, served):
     assert found is not None
     assert found["metadata"]["labels"] == {"test": "yes"}
     await informers.stop()
+
+
+async def test_however_many_watches_there_are_requests_get_through(connect, monkeypatch):
+    monkeypatch.setattr("eagleray.kube.http._CONNECTIONS", 2)
+    client = connect()
+    async with AsyncExitStack() as open_watches:
+        for _ in range(5):
+            watch = await open_watches.enter_async_context(
+                aclosing(client.watch(CONFIG_MAPS, with_present=True))
+            )
+            await anext(watch)
+        assert await who(client)
 
 
 async def test_a_refused_watch_is_raised_by_its_reason(connect):

@@ -4,13 +4,12 @@ import asyncio
 
 import pytest
 
-from kubereef.simulation import VirtualLoop
-from tests.eagleray.world import world_of
+from tests.eagleray import world as worlds
 
 
 def pytest_asyncio_loop_factories(config, item):
     is_virtual = {"world", "virtual_time"} & set(item.fixturenames)
-    return {"virtual": VirtualLoop} if is_virtual else {"real": asyncio.new_event_loop}
+    return {"virtual": worlds.loop_of} if is_virtual else {"real": asyncio.new_event_loop}
 
 
 @pytest.fixture
@@ -21,5 +20,5 @@ def virtual_time():
 @pytest.fixture
 async def world():
     """A cluster with the operator in it, all defaults."""
-    async with world_of() as made:
+    async with worlds.world_of() as made:
         yield made

@@ -212,3 +212,20 @@ async def test_workers_of_a_cluster_with_redis_wait_longer_for_a_lost_head():
         for pod, wanted in ((await world.head(), None), ((await world.workers())[0], "600")):
             env = {one["name"]: one.get("value") for one in pod["spec"]["containers"][0]["env"]}
             assert env.get("RAY_gcs_rpc_server_reconnect_timeout_s") == wanted
+
+
+async def test_a_namespace_that_is_deleted_does_not_wait_for_a_cleanup_that_it_does_not_take():
+    async with world_of() as world:
+        place = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}}
+        await world.api.create("/api/v1/namespaces", place)
+        await world.create(raycluster("c", namespace="going", **OPTIONS))
+
+        async def is_held():
+            return (await world.get("RayCluster", "c", "going"))["metadata"].get("finalizers")
+
+        await world.until(is_held)
+        await world.pass_time(10)
+        await world.api.delete("/api/v1/namespaces/going")
+        await world.pass_time(60)
+        with pytest.raises(errors.NotFound):
+            await world.api.get("/api/v1/namespaces/going")

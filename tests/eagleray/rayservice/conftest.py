@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from kubereef.simulation import VirtualLoop
+from tests.eagleray import world as worlds
 
 
 def pytest_asyncio_loop_factories(config, item):
     is_virtual = "virtual_time" in item.fixturenames
-    return {"virtual": VirtualLoop} if is_virtual else {"real": asyncio.new_event_loop}
+    return {"virtual": worlds.loop_of} if is_virtual else {"real": asyncio.new_event_loop}
 
 
 @pytest.fixture

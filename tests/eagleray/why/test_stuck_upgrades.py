@@ -66,7 +66,7 @@ async def test_an_upgrade_that_goes_well():
             - group headgroup, Pod s-2-head-xxxxx: container ray: ImagePullBackOff: no such
                 image; check the image's name and tag, the registry, and imagePullSecrets
             note: Pods that take requests: 2
-            note: s-2 is given up at xxxxx, in 570 s, unless it is healthy by then
+            note: s-2 is given up at xxxxx, in 569 s, unless it is healthy by then
             """,
             id="an image that cannot be pulled",
         ),
@@ -78,7 +78,7 @@ async def test_an_upgrade_that_goes_well():
             - group headgroup, Pod s-2-head-xxxxx: container ray ended with exit code 2 (Error);
                 see the logs of container ray
             note: Pods that take requests: 2
-            note: s-2 is given up at xxxxx, in 570 s, unless it is healthy by then
+            note: s-2 is given up at xxxxx, in 569 s, unless it is healthy by then
             """,
             id="a head in a crash loop",
         ),
@@ -331,7 +331,7 @@ async def test_a_cluster_without_the_gateway_api():
             - FailedToCreateGateway: Failed to create Gateway for RayService default/s-gateway:
                 gateways.gateway.networking.k8s.io and httproutes.gateway.networking.k8s.io (v1)
                 are not served here, so that no traffic can be moved step by step; install the
-                Gateway API and start the operator again, or use upgradeStrategy.type NewCluster
+                Gateway API, or use upgradeStrategy.type NewCluster
             note: Pods that take requests: 2
             """
         )
@@ -343,7 +343,7 @@ async def test_a_cluster_without_the_gateway_api():
             RayService default/s serves, and goes from s-1 to s-2.
             - gateways.gateway.networking.k8s.io and httproutes.gateway.networking.k8s.io (v1)
                 are not served here, so that no traffic can be moved step by step; install the
-                Gateway API and start the operator again, or use upgradeStrategy.type NewCluster
+                Gateway API, or use upgradeStrategy.type NewCluster
             note: Pods that take requests: 4
             note: s-1 has 100% of the capacity and gets 100% of the requests
             note: s-2 has 0% of the capacity and gets 0% of the requests

@@ -6,6 +6,9 @@ from urllib.parse import quote
 
 from kubereef.controllers.following import Reader
 from kubereef.kinds.resource import Object
+from kubereef.node.network.services import SERVICE_NAME_LABEL
+
+_API_SERVER = ("default", "kubernetes")
 
 
 class ListensToServices(Protocol):
@@ -18,6 +21,50 @@ class ListensToServices(Protocol):
     def apply_slice(self, endpoint_slice: Object) -> None: ...
 
     def remove_slice(self, namespace: str, name: str) -> None: ...
+
+
+class ApiServerHere:
+    """Passes Services on, with the API server behind the `kubernetes` Service at an address of this node.
+
+    In a cluster that the node has joined, the endpoints of that Service are addresses that Pods in here may not
+    reach, or there are none.
+    """
+
+    def __init__(self, listener: ListensToServices, address: str, port: int) -> None:
+        self._listener = listener
+        self._address = address
+        self._port = port
+
+    def apply_service(self, service: Object) -> None:
+        self._listener.apply_service(service)
+        if _key(service) == _API_SERVER:
+            self._listener.apply_slice(self._slice(service))
+
+    def remove_service(self, namespace: str, name: str) -> None:
+        self._listener.remove_service(namespace, name)
+
+    def apply_slice(self, endpoint_slice: Object) -> None:
+        meta = endpoint_slice["metadata"]
+        service = (meta.get("labels") or {}).get(SERVICE_NAME_LABEL)
+        if (meta["namespace"], service) != _API_SERVER:
+            self._listener.apply_slice(endpoint_slice)
+
+    def remove_slice(self, namespace: str, name: str) -> None:
+        if (namespace, name) != _API_SERVER:
+            self._listener.remove_slice(namespace, name)
+
+    def _slice(self, service: Object) -> Object:
+        namespace, name = _API_SERVER
+        ports = [
+            {"name": port.get("name") or "", "protocol": "TCP", "port": self._port}
+            for port in service["spec"].get("ports") or ()
+        ]
+        return {
+            "metadata": {"namespace": namespace, "name": name, "labels": {SERVICE_NAME_LABEL: name}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [self._address], "conditions": {"ready": True}}],
+            "ports": ports,
+        }
 
 
 class Selected:

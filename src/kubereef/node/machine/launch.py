@@ -16,13 +16,13 @@ from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from ipaddress import ip_address, ip_network
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from kubereef.gateway.objects import DATA_PLANE_ROLE
 from kubereef.node.images import cache_directory, recipe_directory
+from kubereef.node.kubelet.api import PORT as KUBELET_PORT
 from kubereef.node.machine.capacity import CPU_FACTOR
+from kubereef.node.machine.controlplane import ApiServer, ControlPlane
 from kubereef.node.machine.leftovers import cgroup_name, sweep_cgroups
 from kubereef.node.machine.networking import POD_CIDR, NetworkSettings, gateway_of
 from kubereef.node.machine.settings import (
@@ -36,48 +36,31 @@ from kubereef.node.machine.settings import (
     NodeSettings,
     socket_path,
 )
-from kubereef.node.network import LoopbackPort, Relay, listen_unix, open_through
+from kubereef.node.network import LoopbackPort, Relay, connect_tcp, listen_unix, open_through
 from kubereef.node.sandbox import NodeProcess, SandboxError, choose_root_style, probe
-from kubereef.server.certificates import Certificates, Identity, write_private
 from kubereef.server.frontpages import GIT_VERSION
 from kubewire import errors
 from kubewire.sources import Clock, SystemClock
+
+__all__ = ["ApiServer", "Node", "NodeFailed", "NodeOptions"]
 
 START_SECONDS = 60.0
 GOODBYE_SECONDS = 3.0
 """What the node program has for the rest when its Pods have had their time."""
 _LOG_TAIL = 4000
 _MOST_LOG = 8 * 1024 * 1024
-_DNS_SERVICE = "/api/v1/namespaces/kube-system/services"
-_DNS_NUMBER = 10  # of the addresses of Services, as everywhere
 
 
 class NodeFailed(Exception):
     """The node does not run; the message says why."""
 
 
-class Client(Protocol):
-    """The part of an administrator's client that starting a node takes."""
-
-    async def get(self, url: str) -> dict[str, Any]: ...
-
-    async def create(self, url: str, body: object) -> dict[str, Any]: ...
-
-
-class ApiServer(NamedTuple):
-    """The API server of the cluster that the node is to join: where it listens, and who issues its certificates."""
-
-    host: str
-    port: int
-    certificates: Certificates
-    client: Client
-
-
 class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a node shall be. An empty `outbound` is the best way out that the kernel allows.
 
-    Images that no container uses are removed after `image_max_age` seconds, and when all take more than
-    `image_max_bytes`; 0 is no limit.
+    `kubelet` is an address and port of the host at which the kubelet is reached too, and which the cluster is told;
+    port 0 is any free one. Images that no container uses are removed after `image_max_age` seconds, and when all
+    take more than `image_max_bytes`; 0 is no limit.
     """
 
     directory: Path
@@ -87,6 +70,9 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     outbound: str = ""
     cpu_factor: float = CPU_FACTOR
     resources: Mapping[str, str] = {}
+    labels: Mapping[str, str] = {}
+    taints: tuple[Mapping[str, str], ...] = ()
+    kubelet: tuple[str, int] | None = None
     images: Path | None = None
     recipes: Path | None = None
     strict_images: bool = False
@@ -104,7 +90,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Node:
     """One node of this machine. It is also the API server's passage into the node's network."""
 
-    def __init__(self, options: NodeOptions, api: ApiServer, clock: Clock | None = None) -> None:
+    def __init__(self, options: NodeOptions, api: ControlPlane, clock: Clock | None = None) -> None:
         self._options = options
         self._api = api
         self._clock = clock or SystemClock()
@@ -159,9 +145,9 @@ class Node:
             self._relay = None
         self._opened.close()
 
-    async def forward(self, address: str, port: int, at: int = 0) -> int:
-        """Open a loopback port of the host that leads to an address inside; return the port."""
-        opened = LoopbackPort(self._gate, address, port, at=at)
+    async def forward(self, address: str, port: int, at: int = 0, on: str = "127.0.0.1") -> int:
+        """Open a port of the host, of loopback unless told, that leads to an address inside; return the port."""
+        opened = LoopbackPort(self._gate, address, port, loopback=on, at=at)
         self._forwards.append(opened)
         return opened.port
 
@@ -194,31 +180,42 @@ class Node:
         if (obstacle := machine.obstacle()) is not None:
             raise NodeFailed(f"this machine cannot run a node: {obstacle}")
         await asyncio.to_thread(sweep_cgroups)
-        self._issue(keys)
+        names = (options.name, options.gateway, "127.0.0.1", *(options.kubelet or ())[:1])
+        self._api.write_keys(keys, options.name, tuple(dict.fromkeys(names)))
         self._sockets = os.open(options.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._opened.callback(os.close, self._sockets)
         self._relay = Relay.to(listen_unix(socket_path(self._sockets, API_SOCKET)), self._connect_to_api)
+        published = None
+        if options.kubelet is not None:
+            address, wanted = options.kubelet
+            published = (address, await self.forward(options.gateway, KUBELET_PORT, wanted, address))
         settings = NodeSettings(
             name=options.name,
             directory=str(options.directory.resolve()),
             images=str(options.images or cache_directory()),
             cgroup=cgroup_name(),
-            api_port=self._api.port,
+            api_port=self._api.inner_port,
+            api_name=self._api.server_name,
+            token_file=self._api.token_file,
+            leads_to_api=self._api.is_foreign,
+            kubelet=published,
             network=NetworkSettings(
                 pod_cidr=options.pod_cidr,
                 service_cidr=options.service_cidr,
-                dns=await self._dns_address(),
+                dns=await self._api.dns_address(self._services),
                 outbound=options.outbound,
             ),
             cpu_factor=options.cpu_factor,
             resources=dict(options.resources),
+            labels=dict(options.labels),
+            taints=[dict(one) for one in options.taints],
             root_style=choose_root_style(machine),
             version=options.version,
             recipes=str((options.recipes or recipe_directory()).resolve()),
             strict_images=options.strict_images,
             image_max_age=options.image_max_age,
             image_max_bytes=options.image_max_bytes,
-            gateways=await self._has_gateways(),
+            gateways=await self._api.has_gateways(),
             grace=options.grace,
         )
         await self._run(settings)
@@ -267,56 +264,5 @@ class Node:
         lines = self.log_path.read_bytes()[-_LOG_TAIL:].decode(errors="replace").strip().splitlines()
         return f"{lines[-1] if lines else 'it said nothing'} (see {self.log_path})"
 
-    def _issue(self, keys: Path) -> None:
-        """Write the certificates by which the node shows who it is: to the API server, and to who asks its kubelet."""
-        certificates, name = self._api.certificates, self._options.name
-        authority = certificates.pair("ca")
-        identity = Identity(f"system:node:{name}", ("system:nodes",))
-        client = certificates.client(authority, identity)
-        serving = certificates.serving(authority, identity, (name, self._options.gateway, "127.0.0.1"))
-        for file, data in {
-            "ca.crt": authority.certificate_pem,
-            "client.crt": client.certificate_pem,
-            "client.key": client.key_pem,
-            "serving.crt": serving.certificate_pem,
-            "serving.key": serving.key_pem,
-        }.items():
-            write_private(keys / file, data)
-
     async def _connect_to_api(self) -> socket.socket:
-        family = socket.AF_INET6 if ":" in self._api.host else socket.AF_INET
-        connection = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            connection.setblocking(False)
-            await asyncio.get_running_loop().sock_connect(connection, (self._api.host, self._api.port))
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    async def _has_gateways(self) -> bool:
-        """Return whether the cluster is furnished for Gateways: whether a node has the rights to serve them."""
-        try:
-            await self._api.client.get(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{DATA_PLANE_ROLE}")
-        except errors.NotFound:
-            return False
-        return True
-
-    async def _dns_address(self) -> str:
-        """Return the address of the cluster's DNS, which a Service holds so that no other gets it."""
-        client = self._api.client
-        ports = [
-            {"name": "dns", "port": 53, "protocol": "UDP"},
-            {"name": "dns-tcp", "port": 53, "protocol": "TCP"},
-        ]
-        spec: dict[str, Any] = {"clusterIP": str(self._services[_DNS_NUMBER]), "ports": ports}
-        labels = {"k8s-app": "kube-dns", "kubernetes.io/name": "CoreDNS"}
-        service = {"metadata": {"name": "kube-dns", "labels": labels}, "spec": spec}
-        try:
-            made = await client.create(_DNS_SERVICE, service)
-        except errors.AlreadyExists:
-            made = await client.get(f"{_DNS_SERVICE}/kube-dns")
-        except errors.Invalid:  # somebody has the address already, so another one has to do
-            del spec["clusterIP"]
-            made = await client.create(_DNS_SERVICE, service)
-        return str(made["spec"]["clusterIP"])
+        return await connect_tcp(self._api.host, self._api.port)

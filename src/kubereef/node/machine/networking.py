@@ -14,6 +14,7 @@ from kubereef.node.network import (
     DnsServer,
     Forwarder,
     Links,
+    Listener,
     Namespace,
     NamespaceThreads,
     Outbound,
@@ -34,6 +35,7 @@ from kubereef.node.network import (
 from kubewire.sources import Clock, Entropy
 
 POD_CIDR = "10.244.0.0/16"
+DNS_PORT = 53
 _RESOLV_CONF = Path("/etc/resolv.conf")
 
 
@@ -115,7 +117,9 @@ class NodeNetwork:
         inside = SocketsThere(threads, self._space.namespace)
         records = await self._start_dns(inside, SocketsThere(threads, host), [pods, services], entropy)
         self.places = Places(inside, self._space, SocketsHere(), (self.gateway,))
-        proxy = ServiceProxy(self.places, clock, entropy)
+        # The node answers for names itself, also where a Service has other servers of the cluster behind that address.
+        names = [Listener(self.settings.dns, DNS_PORT, protocol) for protocol in ("TCP", "UDP")]
+        proxy = ServiceProxy(self.places, clock, entropy, taken=names)
         proxy.start()
         self._opened.push_async_callback(proxy.close)
         self.listeners = (records, proxy)

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import signal
-import ssl
 import sys
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
@@ -21,9 +20,10 @@ from kubereef.controllers.resources import ENDPOINT_SLICES, PODS, SERVICES
 from kubereef.gateway.dataplane import GatewayPlane, follow_while_served
 from kubereef.node.images import Images
 from kubereef.node.images import Settings as ImageSettings
+from kubereef.node.kubelet.api import PORT
 from kubereef.node.kubelet.api.access import Access
 from kubereef.node.kubelet.api.podsockets import PodSockets
-from kubereef.node.kubelet.api.server import PORT, KubeletApi
+from kubereef.node.kubelet.api.server import KubeletApi
 from kubereef.node.kubelet.calls import NetworkCalls
 from kubereef.node.kubelet.events import PodEvents
 from kubereef.node.kubelet.interfaces import NodeFacts, Tools
@@ -31,9 +31,10 @@ from kubereef.node.kubelet.kubelet import Kubelet
 from kubereef.node.kubelet.runtime import SandboxRuntime
 from kubereef.node.kubelet.tasks import Tasks
 from kubereef.node.machine.capacity import capacity, find_gpus, node_info
-from kubereef.node.machine.client import HttpsClient
-from kubereef.node.machine.following import Selected, service_sinks
+from kubereef.node.machine.client import HttpsClient, TokenFile
+from kubereef.node.machine.following import ApiServerHere, ListensToServices, Selected, service_sinks
 from kubereef.node.machine.hostimages import HostImages, Keeping
+from kubereef.node.machine.keys import client_tls, kubelet_tls
 from kubereef.node.machine.networking import NodeNetwork
 from kubereef.node.machine.registration import NodeDescription, Registration, limits_message
 from kubereef.node.machine.settings import (
@@ -120,7 +121,10 @@ class _Assembly:
         await registration.register()
         self._opened.push_async_callback(_say_goodbye, registration)
         self._run(registration.beat(), "heartbeat")
-        listeners = network.listeners
+        listeners: tuple[ListensToServices, ...] = network.listeners
+        if self._settings.leads_to_api:
+            port = self._settings.api_port
+            listeners = tuple(ApiServerHere(one, network.gateway, port) for one in listeners)
         if self._settings.gateways:
             listeners = (*listeners, self._gateways(network, client))
         services, slices = service_sinks(*listeners)
@@ -145,10 +149,10 @@ class _Assembly:
         path = socket_path(self._start.descriptors[SOCKETS], API_SOCKET)
         relay = Relay.to(listen_tcp(gateway, self._settings.api_port), partial(connect_unix, path))
         self._opened.push_async_callback(relay.close)
-        keys = self._settings.keys
-        tls = ssl.create_default_context(cafile=str(keys / "ca.crt"))
-        tls.load_cert_chain(keys / "client.crt", keys / "client.key")
-        client = HttpsClient(f"https://{gateway}:{self._settings.api_port}", tls)
+        settings = self._settings
+        token = TokenFile(Path(settings.token_file), self._clock) if settings.token_file else None
+        url = f"https://{gateway}:{settings.api_port}"
+        client = HttpsClient(url, client_tls(settings.keys), server_name=settings.api_name, token=token)
         self._opened.push_async_callback(client.close)
         return client
 
@@ -187,10 +191,12 @@ class _Assembly:
             tasks=tasks,
         )
         gpus = find_gpus()
+        address, port = settings.kubelet or (network.gateway, PORT)
         description = NodeDescription(
             name=settings.name,
-            address=network.gateway,
-            port=PORT,
+            address=address,
+            port=port,
+            has_resolvable_name=settings.kubelet is None,
             pod_cidr=settings.network.pod_cidr,
             capacity=capacity(
                 self._directory,
@@ -200,6 +206,7 @@ class _Assembly:
             ),
             info=node_info(settings.version),
             labels=settings.labels,
+            taints=settings.taints,
             unenforced=limits_message(cgroups.unenforced),
         )
         dns = settings.network.dns
@@ -228,7 +235,7 @@ class _Assembly:
         access = Access(client, self._settings.name, self._clock)
         api = KubeletApi(self._settings.name, kubelet, access, sockets, self._clock)
         self._opened.push_async_callback(api.stop)
-        await api.start(listen_tcp(gateway, PORT), _server_tls(self._settings.keys))
+        await api.start(listen_tcp(gateway, PORT), kubelet_tls(self._settings.keys))
         path = socket_path(self._start.descriptors[SOCKETS], GATE_SOCKET)
         inside = [
             ip_network(one) for one in (self._settings.network.pod_cidr, self._settings.network.service_cidr)
@@ -256,13 +263,3 @@ async def _say_goodbye(registration: Registration) -> None:
             await registration.tell_status(is_ready=False)
     except (errors.ApiError, TimeoutError) as problem:
         log.info("the API server does not know that the node goes: %s", problem)
-
-
-def _server_tls(keys: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(keys / "serving.crt", keys / "serving.key")
-    context.load_verify_locations(keys / "ca.crt")
-    context.verify_mode = ssl.CERT_OPTIONAL  # a client may have a token instead
-    context.set_alpn_protocols(["http/1.1"])
-    return context

@@ -49,6 +49,8 @@ class NodeDescription(msgspec.Struct, frozen=True, kw_only=True):
     capacity: dict[str, str]
     info: dict[str, str]
     labels: dict[str, str] = {}
+    taints: list[dict[str, str]] = []  # those that it has when it is first registered
+    has_resolvable_name: bool = True  # whether the API server reaches it by its name as well
     unenforced: str = ""  # which limits of Pods are not enforced here, and why; empty if all are
 
 
@@ -81,7 +83,9 @@ class Registration:
             "kubernetes.io/arch": node.info["architecture"],
             **node.labels,
         }
-        spec = {"podCIDR": node.pod_cidr, "podCIDRs": [node.pod_cidr]}
+        spec: Object = {"podCIDR": node.pod_cidr, "podCIDRs": [node.pod_cidr]}
+        if node.taints:
+            spec["taints"] = node.taints
         made: Object = {"metadata": {"name": node.name, "labels": labels}, "spec": spec}
         try:
             await self._client.create(NODES.url(), made)
@@ -106,13 +110,14 @@ class Registration:
         """Write the status of the node."""
         node = self._node
         images = await self._present_images()
+        addresses = [{"type": "InternalIP", "address": node.address}]
+        if node.has_resolvable_name:
+            # Many API servers try this one first, and give up if it leads nowhere.
+            addresses.append({"type": "Hostname", "address": node.name})
         status = {
             "capacity": node.capacity,
             "allocatable": node.capacity,
-            "addresses": [
-                {"type": "InternalIP", "address": node.address},
-                {"type": "Hostname", "address": node.name},
-            ],
+            "addresses": addresses,
             "daemonEndpoints": {"kubeletEndpoint": {"Port": node.port}},
             "nodeInfo": node.info,
             "images": images,

@@ -32,10 +32,20 @@ class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
     images: str
     cgroup: str
     api_port: int
+    """At the node's own address, from where a relay leads to the API server."""
+    api_name: str = ""  # by which the API server's certificate is checked; empty is the node's own address
+    token_file: str = ""  # holds the token that the node shows, if it shows one
+    leads_to_api: bool = (
+        False  # whether the `kubernetes` Service leads over the relay, whatever its endpoints say
+    )
+    kubelet: tuple[str, int] | None = (
+        None  # where the cluster reaches the kubelet, if not at the node's address
+    )
     network: NetworkSettings = NetworkSettings()
     cpu_factor: float = CPU_FACTOR
     resources: dict[str, str] = {}
     labels: dict[str, str] = {}
+    taints: list[dict[str, str]] = []
     root_style: RootStyle = "overlay"
     version: str = ""
     recipes: str = ""
