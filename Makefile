@@ -7,13 +7,17 @@ MAKEFLAGS += --no-print-directory
 # Two at a time, a file never split, because files share servers.
 PYTEST := --numprocesses=2 --dist=loadfile --quiet
 # Tiers that start processes and kill them, or drive foreign clients.
-HEAVY := tests/reef tests/ray tests/kubereef/durability tests/kubereef/node tests/sim
+HEAVY := tests/reef tests/clients tests/ray tests/kubernetes tests/packaging tests/packaging_wheel tests/kubereef/durability \
+	tests/kubereef/hostile tests/kubereef/node tests/sim
+# What the controllers do, shown on a real control plane as well.
+SCENARIOS := -p tests.kubernetes.scenarios $(foreach kind,raycluster rayjob rayservice,tests/eagleray/$(kind)) \
+	tests/eagleray/raycronjob/test_any_day.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-quick check fix generate lock bench clean
+.PHONY: help run test test-quick test-kubernetes test-hostile test-kills check fix generate lock bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): requirements/dev.lock pyproject.toml scripts/setup
 	@PYTHON="$(PYTHON)" scripts/setup $(VENV)
@@ -22,10 +26,21 @@ run: $(READY) ## run a RayJob with real Ray on this machine (as root)
 	@$(BIN)/eagleray run examples/hello.yaml
 
 test: check ## all checks, then all tests
+	@$(BIN)/python -m pytest --quiet $(SCENARIOS) --every=8
 	@$(BIN)/python -m pytest $(PYTEST)
 
 test-quick: check ## the checks and the tests without the heavy tiers
 	@$(BIN)/python -m pytest $(PYTEST) -m "not heavy" $(HEAVY:%=--ignore=%)
+
+test-kubernetes: $(READY) ## everything that a real control plane can show, which is built if need be (with Go)
+	@$(BIN)/python -m pytest --quiet tests/kubernetes
+	@$(BIN)/python -m pytest --quiet $(SCENARIOS)
+
+test-hostile: $(READY) ## 10,000 hostile requests, others every day
+	@$(BIN)/python -m tests.kubereef.hostile --requests 10000
+
+test-kills: $(READY) ## kill the API server 1,000 times under load
+	@$(BIN)/python -m tests.kubereef.durability --kills 1000
 
 check: $(READY) ## lint, types, import contracts, generated files, acceptance cases
 	@$(BIN)/ruff format --check --quiet . || { echo "formatting differs: make fix"; exit 1; }

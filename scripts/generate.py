@@ -1,4 +1,4 @@
-"""Writes the files that come from code: CRDs, the API reference, and the states of a RayJob.
+"""Writes the files that come from code: CRDs, roles, the chart's copies, the API reference, the states of a RayJob.
 
 `python -m scripts.generate` writes them, `--check` only says which of them is not current.
 """
@@ -14,6 +14,8 @@ from eagleray.rayapi.declare import GROUP
 from eagleray.rayapi.kinds import KINDS
 from eagleray.rayapi.reference import api_reference
 from eagleray.rayjob.diagram import states_page
+from scripts.locks import image_locks
+from scripts.packaging import packaging_files
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -44,7 +46,7 @@ def generated_files() -> dict[str, str]:
     files["config/crd/kustomization.yaml"] = _KUSTOMIZATION_HEADER + _dumped(kustomization)
     files["docs/api-reference.md"] = api_reference()
     files["docs/rayjob-states.md"] = states_page()
-    return files
+    return files | packaging_files() | image_locks(REPOSITORY)
 
 
 def main(arguments: list[str] | None = None, root: Path = REPOSITORY) -> int:

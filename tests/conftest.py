@@ -1,5 +1,8 @@
 """Fixtures and settings that every tier shares."""
 
+import importlib
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,3 +24,22 @@ def reference() -> Path:
     if not folder.is_dir():
         pytest.skip("the reference material is not beside this checkout (../shared/data/upstream)")
     return folder
+
+
+def pytest_collection_finish() -> None:
+    """Have operators watched over where tests are about to start some; elsewhere that would cost its imports."""
+    if "eagleray.operator.assembly" in sys.modules:
+        importlib.import_module("tests.rights")
+
+
+@pytest.fixture(autouse=True)
+def permitted_requests() -> Iterator[None]:
+    """Fail a test in which an operator asks for something that its roles, as they are packaged, do not allow."""
+    rights = sys.modules.get("tests.rights")
+    if rights is None:
+        yield
+        return
+    rights.uncovered.clear()
+    yield
+    noted = sorted(set(rights.uncovered))
+    assert not noted, f"not in eagleray.operator.permissions: {noted}"

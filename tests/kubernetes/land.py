@@ -93,7 +93,11 @@ class Land:
 
     def run(self, work: Coroutine[Any, Any, T], patience: float = PATIENCE) -> T:
         """Run something where the land lives, and return what it returns."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(patience)
+        running = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return running.result(patience)
+        finally:
+            running.cancel()
 
     @contextmanager
     def on(self, plane: Plane) -> Iterator[None]:

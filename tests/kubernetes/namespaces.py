@@ -102,6 +102,13 @@ class Namespace:
         await self.api.create("/api/v1/namespaces", {"metadata": {"name": self.name}})
         await self.until(lambda: self.get("ServiceAccount", "default"))
 
+    async def is_gone(self):
+        try:
+            await self.api.get(f"/api/v1/namespaces/{self.name}")
+        except errors.NotFound:
+            return True
+        return False
+
     async def remove(self):
         """Have it go with all that is in it, whoever held that."""
         await self.api.delete(f"/api/v1/namespaces/{self.name}")

@@ -17,9 +17,9 @@ from kubereef.simulation import VirtualLoop
 T = TypeVar("T")
 
 # How long to listen before a jump: the shortest, for each second of the jump, and the longest.
-SHORTEST = 0.06
-PER_SECOND = 0.2
-LONGEST = 1.0
+SHORTEST = 0.05
+PER_SECOND = 0.1
+LONGEST = 0.4
 
 
 class PatientLoop(VirtualLoop):

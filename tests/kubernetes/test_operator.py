@@ -2,6 +2,7 @@
 
 from tests.eagleray.world import raycluster, rayjob, rayservice
 from tests.kubernetes.audit import READS
+from tests.kubernetes.namespaces import Namespace
 
 KINDS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
 
@@ -54,3 +55,23 @@ async def test_objects_of_all_kinds_live_and_end_and_nothing_is_refused(namespac
     asked = [one for one in audit.since(mark) if one.namespace in ("", namespace.name)]
     assert len([one for one in asked if one.verb not in READS]) > 50
     assert [str(one) for one in asked if one.code in (401, 403)] == []
+
+
+async def test_a_namespace_that_is_deleted_goes_with_all_that_an_operator_holds_there(namespace, start):
+    going = Namespace(namespace.api, f"{namespace.name}-going")
+    await going.make()
+    await start(f"--watch-namespace={going.name}")
+    held = (
+        raycluster("c", gcsFaultToleranceOptions={"redisAddress": "redis:6379"}),
+        rayjob("j", submissionMode="HTTPMode"),
+        rayservice("s"),
+    )
+    for obj in held:
+        await going.create({**obj, "metadata": {**obj["metadata"], "namespace": going.name}})
+    await going.ready("c")
+    await going.reaches("RayJob", "j", "jobDeploymentStatus", "Complete")
+    await going.reaches("RayService", "s", "serviceStatus", "Running")
+    for obj in held:
+        assert (await going.get(obj["kind"], obj["metadata"]["name"]))["metadata"]["finalizers"]
+    await going.api.delete(f"/api/v1/namespaces/{going.name}")
+    await namespace.until(going.is_gone)

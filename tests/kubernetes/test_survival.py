@@ -11,7 +11,7 @@ from tests.kubernetes.operators import Operator
 
 WORKERS = 12
 # So slow that there is a moment at which some Pods are made and others are not.
-SLOWLY = ("--qps=8", "--burst=1")
+SLOWLY = ("--qps=4", "--burst=1")
 # A candidate asks every 2 s and up to 1.2 times that later; a Lease that was just renewed holds for 15 s.
 TAKEOVER = 15.0 + 2 * 2.0 * 2.2
 

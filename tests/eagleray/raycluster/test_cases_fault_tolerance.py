@@ -214,7 +214,7 @@ async def test_workers_of_a_cluster_with_redis_wait_longer_for_a_lost_head():
             assert env.get("RAY_gcs_rpc_server_reconnect_timeout_s") == wanted
 
 
-async def test_a_namespace_that_is_deleted_does_not_wait_for_a_cleanup_that_it_does_not_take():
+async def test_a_namespace_that_is_deleted_does_not_wait_for_a_cleanup_that_it_does_not_take(caplog):
     async with world_of() as world:
         place = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}}
         await world.api.create("/api/v1/namespaces", place)
@@ -229,3 +229,4 @@ async def test_a_namespace_that_is_deleted_does_not_wait_for_a_cleanup_that_it_d
         await world.pass_time(60)
         with pytest.raises(errors.NotFound):
             await world.api.get("/api/v1/namespaces/going")
+    assert "of RayCluster going/c was not cleaned up: its namespace is being deleted" in caplog.text
