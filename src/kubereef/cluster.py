@@ -28,6 +28,7 @@ from kubereef.server.requests import ADMINISTRATOR, User
 from kubereef.server.reviews import Reviews
 from kubereef.server.tokenrequests import TokenRequests
 from kubereef.server.tokens import Signer, StaticTokens
+from kubereef.server.webhooks.asking import Webhooks
 from kubereef.store.store import Store
 from kubewire.sources import Clock, Entropy
 
@@ -66,7 +67,11 @@ class Cluster:
         self._not_ready = "not started"
         authorizer = Authorizer(self._roles)
         admission = cluster_admission(entropy, authorizer, service_cidr)
-        around = Surroundings(store, Registry(builtin_types()), clock, entropy, admission, tracks_owners)
+        registry = Registry(builtin_types())
+        self._webhooks = Webhooks(store, registry, clock, entropy, self._lines, BOOTSTRAP_USER)
+        around = Surroundings(
+            store, registry, clock, entropy, admission, tracks_owners, webhooks=self._webhooks
+        )
         accounts = AccountTokens(self._signer, store, clock)
         authenticator = Authenticator(tokens or StaticTokens({}), accounts)
         self.server = Server(around, Gate(authenticator, authorizer))
@@ -90,6 +95,7 @@ class Cluster:
         """Stop the parts, the last first, and let go of the store."""
         self._not_ready = "shutting down"
         await self._running.aclose()
+        await self._webhooks.close()
         await self._lines.close()
         self._roles.close()
         await self._definitions.stop()

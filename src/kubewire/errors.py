@@ -12,6 +12,10 @@ from kubewire.gotext import quote
 if TYPE_CHECKING:
     from kubewire.fielderrors import FieldError
 
+# Whoever sends thousands of wrong values is not helped by an answer a hundred times as long as what was sent.
+MAX_PROBLEMS: Final = 1000
+MAX_PROBLEM_TEXT: Final = 1024 * 1024
+
 
 class Cause(NamedTuple):
     """One of the reasons behind a refusal, often a field that is wrong."""
@@ -346,16 +350,32 @@ def unauthorized(message: str = "Unauthorized") -> Unauthorized:
 def invalid(kind: str, name: str, problems: Sequence["FieldError"], *, group: str = "") -> Invalid:
     """`RayCluster.ray.io "x" is invalid: spec: Required value`; several problems stand in brackets.
 
-    A problem found twice is told once in the message and stays twice among the causes, as on the server.
+    A problem found twice is told once in the message and stays twice among the causes, as on the server. Of a great
+    many problems the first are told, and how many there are more.
     """
-    texts = list(dict.fromkeys(map(str, problems)))
+    told, texts = _first_problems(problems)
     message = f"{_qualified(kind, group)} {quote(name)} is invalid"
+    if len(told) < len(problems):
+        texts.append(f"and {len(problems) - len(told)} more problems")
     if len(texts) == 1:
         message += f": {texts[0]}"
     elif texts:
         message += f": [{', '.join(texts)}]"
-    causes = tuple(Cause(problem.reason, problem.message, problem.field) for problem in problems)
+    causes = tuple(Cause(problem.reason, problem.message, problem.field) for problem in told)
     return Invalid(message, details=Details(name, group, kind, causes=causes))
+
+
+def _first_problems(problems: Sequence["FieldError"]) -> tuple[Sequence["FieldError"], list[str]]:
+    """Return as many problems as an answer should tell, and their texts, each once."""
+    texts: dict[str, None] = {}
+    length = 0
+    for number, problem in enumerate(problems):
+        if number == MAX_PROBLEMS or length > MAX_PROBLEM_TEXT:
+            return problems[:number], list(texts)
+        text = str(problem)
+        texts[text] = None
+        length += len(text)
+    return problems, list(texts)
 
 
 def bad_request(message: str) -> BadRequest:

@@ -32,12 +32,14 @@ class FieldError(NamedTuple):
     `FieldValueNotSupported`, `FieldValueDuplicate`, `FieldValueTooLong`, `FieldValueTooMany`, …) and
     `message` its message, such as `Required value` or `Invalid value: "x": must be of type integer`.
     `path` leads to the value; `written` is set where Kubernetes spells that path in another way than `show`.
+    What is `tolerated` was wrong before already, so it is only warned about.
     """
 
     reason: str
     path: FieldPath
     message: str
     written: str = ""
+    tolerated: bool = False
 
     @property
     def field(self) -> str:
@@ -93,7 +95,7 @@ def too_long(path: FieldPath, maximum: int, written: str = "") -> FieldError:
 
 def too_many(path: FieldPath, actual: int, maximum: int, written: str = "") -> FieldError:
     """A list or map with more entries than allowed."""
-    message = f"Too many: {actual}: must have at most {maximum} items"
+    message = f"Too many: {actual}: must have at most {maximum} {'item' if maximum == 1 else 'items'}"
     return FieldError("FieldValueTooMany", path, message, written)
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubewire import errors
-from kubewire.errors import ApiError, Cause, Details, from_status
+from kubewire import errors, fielderrors
+from kubewire.errors import MAX_PROBLEM_TEXT, MAX_PROBLEMS, ApiError, Cause, Details, from_status
 from kubewire.fielderrors import FieldError
 
 
@@ -418,3 +418,21 @@ def test_any_answer_gives_an_error(answer, code):
 
     assert isinstance(error, ApiError)
     assert from_status(error.status(), error.code).status() == error.status()
+
+
+@pytest.mark.parametrize(
+    ("count", "length", "told"),
+    [
+        pytest.param(MAX_PROBLEMS, 1, MAX_PROBLEMS, id="as many as are told"),
+        pytest.param(MAX_PROBLEMS * 100, 1, MAX_PROBLEMS, id="very many"),
+        pytest.param(3, MAX_PROBLEM_TEXT, 1, id="long ones"),
+    ],
+)
+def test_of_a_great_many_problems_the_first_are_told(count, length, told):
+    problems = [fielderrors.invalid(("data", f"k{number}"), "x" * length, "no") for number in range(count)]
+    refusal = errors.invalid("ConfigMap", "c", problems)
+    assert refusal.details is not None
+    assert [cause.field for cause in refusal.details.causes] == [f"data.k{number}" for number in range(told)]
+    more = f", and {count - told} more problems]"
+    assert refusal.message.endswith(more) == (told < count)
+    assert len(refusal.message) < 2 * MAX_PROBLEM_TEXT

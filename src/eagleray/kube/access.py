@@ -90,7 +90,8 @@ class FileSource:
         now = self._clock.monotonic()
         if self._read_at is None or now - self._read_at >= _READ_AGAIN_AFTER:
             try:
-                self._data = self._path.read_bytes()
+                # Whoever writes it anew may have emptied it a moment ago.
+                self._data = self._path.read_bytes() or self._data
             except OSError as bad:
                 if not self._data:
                     raise CredentialsError(f"{self._path}: {bad.strerror or bad}") from bad

@@ -1,4 +1,4 @@
-"""The way to an API server over HTTPS: one pool of connections, credentials that change, proxies."""
+"""The way to an API server over HTTPS: pools of connections, credentials that change, proxies."""
 
 import asyncio
 import logging
@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
+from typing import Literal
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -19,6 +20,8 @@ from eagleray.kube.transport import Answer, AnswerLost, NotSent, Stream, Transpo
 
 log = logging.getLogger(__name__)
 
+# For requests that are answered and done. Watches stay, one for each resource and namespace, and are not counted: with
+# many namespaces they would take all connections, and no request would ever leave.
 _CONNECTIONS = 256
 _CONNECT_SECONDS = 10.0
 _LONGEST_REFUSAL = 2**20
@@ -30,6 +33,9 @@ _NOT_CONNECTED = (
     aiohttp.InvalidURL,
 )
 
+# What a connection is for: one answer, or one that goes on.
+_Use = Literal["answer", "stream"]
+
 
 class HttpTransport:
     """Carries requests over HTTPS. A token that is refused is replaced by a newer one, if there is one."""
@@ -40,7 +46,7 @@ class HttpTransport:
         self.on_resolved: Callable[[str, float], None] | None = None
         self._host = urlsplit(access.server).netloc.rpartition("@")[2]
         self._proxy = access.proxy or _usual_proxy(access.server)
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: dict[_Use, aiohttp.ClientSession] = {}
         self._tls: tuple[tuple[bytes, Pair | None], ssl.SSLContext] | None = None
 
     @property
@@ -48,12 +54,12 @@ class HttpTransport:
         return self._host
 
     async def send(self, request: Request) -> Answer:
-        async with self._respond(request) as (response, headers):
+        async with self._respond(request, "answer") as (response, headers):
             return Answer(response.status, await response.read(), headers)
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[Stream]:
-        async with self._respond(request) as (response, headers):
+        async with self._respond(request, "stream") as (response, headers):
             answer = Answer(response.status, headers=headers)
             if answer.is_success:
                 yield Stream(answer, _chunks(response, request))
@@ -62,38 +68,38 @@ class HttpTransport:
                 yield Stream(answer._replace(body=await response.content.read(_LONGEST_REFUSAL)), nothing())
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
+            await session.close()
 
     @asynccontextmanager
     async def _respond(
-        self, request: Request
+        self, request: Request, use: _Use
     ) -> AsyncIterator[tuple[aiohttp.ClientResponse, Mapping[str, str]]]:
         """Give the response to a request; failures on the way are told as a TransportError."""
         with _told_as_transport_errors(request):
-            response = await self._open(request)
+            response = await self._open(request, use)
             try:
                 yield response, {name.lower(): value for name, value in response.headers.items()}
             finally:
                 response.release()
 
-    async def _open(self, request: Request) -> aiohttp.ClientResponse:
+    async def _open(self, request: Request, use: _Use) -> aiohttp.ClientResponse:
         """Send a request as whoever we are now; if that is refused, once more as whoever we are by then.
 
         Nothing has been done for a stranger, so that sending it twice is safe for every request.
         """
         credentials = self._access.credentials
         identity = await credentials.current()
-        response = await self._send_as(identity, request)
+        response = await self._send_as(identity, request, use)
         if response.status == 401 and credentials.refused(identity):
             response.release()
-            response = await self._send_as(await credentials.current(), request)
+            response = await self._send_as(await credentials.current(), request, use)
         return response
 
-    async def _send_as(self, identity: Identity, request: Request) -> aiohttp.ClientResponse:
+    async def _send_as(self, identity: Identity, request: Request, use: _Use) -> aiohttp.ClientResponse:
         access = self._access
-        return await self._pool().request(
+        return await self._pool(use).request(
             request.method,
             URL(f"{access.server}{request.target}", encoded=True),
             headers=[*request.headers, *identity.headers, *access.impersonation.headers],
@@ -104,17 +110,18 @@ class HttpTransport:
             allow_redirects=False,
         )
 
-    def _pool(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=_CONNECTIONS),
+    def _pool(self, use: _Use) -> aiohttp.ClientSession:
+        session = self._sessions.get(use)
+        if session is None:
+            session = self._sessions[use] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=_CONNECTIONS if use == "answer" else 0),
                 trace_configs=[self._trace()],
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
             # aiohttp sends PUT and DELETE again by itself when a connection breaks; only the client knows what is safe.
-            self._session._retry_connection = False  # noqa: SLF001 - there is no public way to say so
-        return self._session
+            session._retry_connection = False  # noqa: SLF001 - there is no public way to say so
+        return session
 
     def _trace(self) -> aiohttp.TraceConfig:
         """Return what has looked-up addresses timed."""

@@ -134,6 +134,9 @@ class RayClusters:
         )
         failure = await self._act(snapshot.cluster, ending.stages)
         if failure is not None and (instead := ending.instead(failure.cause)):
+            # A namespace that goes takes no event either: what is left behind is at least in the log.
+            for line in described(instead):
+                log.warning("%s", line)
             failure = await self._act(snapshot.cluster, instead)
         if failure is not None:
             raise failure.cause

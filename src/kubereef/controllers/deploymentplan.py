@@ -29,7 +29,7 @@ from kubewire.times import format_time, parse_time
 HASH_LABEL = "pod-template-hash"
 
 # Annotations of a Deployment that its ReplicaSets do not inherit.
-_OWN_ANNOTATIONS = frozenset(
+OWN_ANNOTATIONS = frozenset(
     (
         "kubectl.kubernetes.io/last-applied-configuration",
         "deprecated.deployment.rollback.to",
@@ -49,16 +49,16 @@ _NO_DEADLINE = 2**31 - 1
 def family_of(deployment: Object, replica_sets: Iterable[Object]) -> Family:
     """Tell the ReplicaSet of the present template from the others."""
     ordered = by_age(replica_sets)
-    template = _plain(deployment["spec"]["template"])
-    new = next((one for one in ordered if _plain(one["spec"]["template"]) == template), None)
+    template = without_hash(deployment["spec"]["template"])
+    new = next((one for one in ordered if without_hash(one["spec"]["template"]) == template), None)
     return Family(new, [one for one in ordered if one is not new])
 
 
 def has_template_of(deployment: Object, replica_set: Object) -> bool:
-    return _plain(replica_set["spec"]["template"]) == _plain(deployment["spec"]["template"])
+    return without_hash(replica_set["spec"]["template"]) == without_hash(deployment["spec"]["template"])
 
 
-def _plain(template: Object) -> Object:
+def without_hash(template: Object) -> Object:
     """Return a template without the label that tells templates apart."""
     meta = template.get("metadata") or {}
     labels = {key: value for key, value in (meta.get("labels") or {}).items() if key != HASH_LABEL}
@@ -127,7 +127,7 @@ def inherited_annotations(deployment: Object, replica_set: Object, revision: int
     given = (deployment["metadata"].get("annotations") or {}).items()
     annotations: dict[str, str] = {
         **(replica_set["metadata"].get("annotations") or {}),
-        **{key: value for key, value in given if key not in _OWN_ANNOTATIONS},
+        **{key: value for key, value in given if key not in OWN_ANNOTATIONS},
     }
     before = annotated(replica_set, REVISION)
     if before is None or before < revision:

@@ -1,7 +1,7 @@
 """Deployments: ReplicaSets, one per template, and the way from one to the next."""
 
 from kubereef.controllers import deploymentplan as plan
-from kubereef.controllers import rollouts
+from kubereef.controllers import rollbacks, rollouts
 from kubereef.controllers.batches import for_each
 from kubereef.controllers.caches import Key
 from kubereef.controllers.claiming import Claims
@@ -15,7 +15,7 @@ from kubewire.owners import is_controlled_by
 
 
 class DeploymentController(Controller):
-    """Rolls Deployments out and scales them. Rolling back is up to whoever sets an older template."""
+    """Rolls Deployments out, scales them, and rolls them back where their annotation asks for it."""
 
     name = "deployment-controller"
 
@@ -43,7 +43,14 @@ class DeploymentController(Controller):
             await self._write(deployment, plan.counts(deployment, family, self.clock.now()))
             return None
         deployment = await self._tell_pause(deployment)
-        if deployment["spec"].get("paused") or rollouts.is_scaled(deployment, family):
+        if deployment["spec"].get("paused"):
+            await self._scale(deployment)
+            return None
+        revision = rollbacks.asked_revision(deployment)
+        if revision is not None:
+            await self._roll_back(deployment, revision)
+            return None
+        if rollouts.is_scaled(deployment, family):
             await self._scale(deployment)
             return None
         if rollouts.is_recreated(deployment):
@@ -53,7 +60,15 @@ class DeploymentController(Controller):
     def _family(self, deployment: Object) -> Family:
         return plan.family_of(deployment, self.claims.of(deployment))
 
-    # --- the three ways of a pass
+    # --- the ways of a pass
+
+    async def _roll_back(self, deployment: Object, revision: int) -> None:
+        """Take the template of an older revision for the present one; the news of that brings the next pass."""
+        deployment = await self._ensure_new(deployment)
+        back = rollbacks.rolled_back(deployment, self._family(deployment), revision)
+        await self.hands.replace(DEPLOYMENTS, back.deployment)
+        tell = self.events.normal if back.is_done else self.events.warning
+        await tell(DEPLOYMENTS, deployment, back.reason, back.message)
 
     async def _scale(self, deployment: Object) -> None:
         """Share the wanted number among the ReplicaSets as they are; make no new one."""

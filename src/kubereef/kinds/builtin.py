@@ -30,6 +30,7 @@ SERVED: dict[str, tuple[str, ...]] = {
         "serviceaccounts",
         "services",
     ),
+    "admissionregistration.k8s.io": ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
     "apiextensions.k8s.io": ("customresourcedefinitions",),
     "apps": ("deployments", "replicasets"),
     "authentication.k8s.io": ("selfsubjectreviews", "tokenreviews"),
@@ -53,6 +54,11 @@ SERVED: dict[str, tuple[str, ...]] = {
 # What every answer about a resource warns of.
 _DEPRECATIONS = {
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+
+# Discovery tells clients of another version than the one objects are shown in.
+_KEPT_KINDS = {
+    "customresourcedefinitions.apiextensions.k8s.io": "apiextensions.k8s.io/v1beta1/CustomResourceDefinition"
 }
 
 # One set of objects under two names.
@@ -87,6 +93,7 @@ def builtin_types() -> list[ResourceType]:
                 stored_as=_STORED_AS.get(resource, ""),
                 conversion=_CONVERSIONS.get(resource),
                 deprecation=_DEPRECATIONS.get(resource, ""),
+                kept_kind=_KEPT_KINDS.get(resource),
             )
         )
     return types

@@ -31,17 +31,20 @@ Wait = Callable[[Store, Attempt], Awaitable[None]]
 
 
 class Admission:
-    """The steps that every write passes: those that change the object, then those that only judge it."""
+    """The steps that every write passes: those that change the object, those that judge it, and what it is given."""
 
     def __init__(
         self,
         mutating: tuple[Step, ...] = (),
         validating: tuple[Step, ...] = (),
         waits: tuple[Wait, ...] = (),
+        settling: tuple[Step, ...] = (),
     ) -> None:
         self.mutating = mutating
         self.validating = validating
         self.waits = waits
+        # What takes something for the object, such as an address: nothing may wait between these and the write.
+        self.settling = settling
 
     async def wait(self, store: Store, attempt: Attempt) -> None:
         for wait in self.waits:
@@ -52,6 +55,9 @@ class Admission:
 
     def validate(self, store: Store, attempt: Attempt) -> list[str]:
         return [warning for step in self.validating for warning in step(store, attempt)]
+
+    def settle(self, store: Store, attempt: Attempt) -> list[str]:
+        return [warning for step in self.settling for warning in step(store, attempt)]
 
 
 def namespace_lifecycle(store: Store, attempt: Attempt) -> list[str]:

@@ -14,6 +14,7 @@ from kubereef.server.topology import pod_topology
 from kubereef.store.records import Key
 from kubereef.store.store import Store
 from kubewire import errors
+from kubewire.quantity import Quantity
 from kubewire.sources import Entropy
 
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
@@ -54,15 +55,12 @@ def cluster_admission(
         # It changes nothing, but comes before objects are found to be invalid, as with Kubernetes.
         NoEscalation(authorizer),
     )
+    # Addresses are chosen before webhooks judge what has them, and claimed once more when these have.
+    addresses = ServiceAddresses(entropy, service_cidr)
+    validating = (within_limits, lasting_namespaces, one_default_priority, claims_that_can_grow, addresses)
     # Quotas come last: what is refused must not have been charged for.
-    validating = (
-        within_limits,
-        lasting_namespaces,
-        one_default_priority,
-        ServiceAddresses(entropy, service_cidr),
-        within_quotas,
-    )
-    return Admission(mutating, validating, (default_account_arrives,))
+    settling = (addresses, within_quotas)
+    return Admission(mutating, validating, (default_account_arrives,), settling)
 
 
 class _Priority(NamedTuple):
@@ -102,6 +100,27 @@ def priority(store: Store, attempt: Attempt) -> list[str]:
     if found.class_name:
         spec["priorityClassName"] = found.class_name
     spec["priority"], spec["preemptionPolicy"] = found.value, found.preemption
+    return []
+
+
+def claims_that_can_grow(store: Store, attempt: Attempt) -> list[str]:
+    """Refuse to give a claim more room than its class can make."""
+    resource = attempt.resource_type.resource
+    if attempt.operation != "UPDATE" or resource != "persistentvolumeclaims" or attempt.subresource:
+        return []
+    new, old = ((obj or {}).get("spec") or {} for obj in (attempt.obj, attempt.old))
+    wanted, had = (
+        ((spec.get("resources") or {}).get("requests") or {}).get("storage") for spec in (new, old)
+    )
+    if wanted is None or had is None or Quantity.parse(wanted) <= Quantity.parse(had):
+        return []
+    record = store.get(Key(STORAGE_CLASSES, "", new.get("storageClassName") or ""))
+    if record is None or not record.object().get("allowVolumeExpansion"):
+        because = (
+            "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must "
+            "support resize"
+        )
+        raise _refused(attempt, because)
     return []
 
 

@@ -8,9 +8,17 @@ from kubereef.server.media import JSON, Form, accepted_form, prettied, written
 from kubereef.server.requests import Request, Response
 from kubereef.server.tables import table
 from kubereef.store.records import Record, decode, encode
-from kubewire import errors
+from kubewire import errors, fielderrors
 
 Headers = tuple[tuple[str, str], ...]
+
+# How many characters the warnings of one answer may have in all; if they have more, how many each of them may have.
+MAX_WARNINGS = 4096
+MAX_CUT_WARNING = 256
+# Characters that would end a header, or that no header may have.
+_BLANKED = dict.fromkeys((*range(32), *range(127, 160)), " ")
+
+_INCLUDED = ("", "Metadata", "None", "Object")
 
 
 class Wish(NamedTuple):
@@ -22,12 +30,33 @@ class Wish(NamedTuple):
 
     @classmethod
     def of(cls, request: Request, now: float) -> "Wish":
-        return cls(accepted_form(request), request.parameter("includeObject"), TableMoment(now))
+        form, include = accepted_form(request), request.parameter("includeObject")
+        if form.shape == "Table" and include not in _INCLUDED:
+            wrong = fielderrors.invalid(
+                ("includeObject",), include, "must be 'Metadata', 'Object', 'None', or empty"
+            )
+            raise errors.bad_request(f"Unable to convert to Table as requested: {wrong}")
+        return cls(form, include if form.shape == "Table" else "", TableMoment(now))
 
 
 def warning_headers(warnings: Iterable[str]) -> Headers:
-    """Return the headers that make clients print warnings, each once."""
-    return tuple(("Warning", f'299 - "{_escaped(text)}"') for text in dict.fromkeys(warnings))
+    """Return the headers that make clients print warnings, each once; of too much text, the beginnings."""
+    texts = list(dict.fromkeys(warnings))
+    if sum(map(len, texts)) > MAX_WARNINGS:
+        texts = _cut_short(texts)
+    return tuple(("Warning", f'299 - "{_escaped(text)}"') for text in texts)
+
+
+def _cut_short(texts: list[str]) -> list[str]:
+    """Return the beginnings of texts until there is enough of them, as Kubernetes does."""
+    kept: list[str] = []
+    length = 0
+    for text in texts:
+        if length >= MAX_WARNINGS:
+            break
+        kept.append(text[:MAX_CUT_WARNING])
+        length += len(kept[-1])
+    return kept
 
 
 def object_bytes(resource_type: ResourceType, data: bytes) -> bytes:
@@ -43,9 +72,13 @@ def shown(resource_type: ResourceType, data: bytes) -> bytes:
     return encode(conversion.from_stored(decode(data)))
 
 
-def partial(obj: Object) -> Object:
+def partial(obj: Object, version: str = "v1") -> Object:
     """Return only the metadata of an object, as an object."""
-    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": obj["metadata"],
+    }
 
 
 def object_response(
@@ -58,10 +91,10 @@ def object_response(
         return Response(status, prettied(body) if form.pretty else body, headers=headers)
     obj = decode(shown(resource_type, data))
     if form.shape == "PartialObjectMetadata":
-        value = partial(obj)
+        value = partial(obj, form.version)
     elif form.shape == "Table":
         metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-        value = table(resource_type, [obj], metadata, wish.include, wish.moment)
+        value = table(resource_type, [obj], metadata, wish.include, wish.moment, version=form.version)
     elif form.shape:
         raise errors.NotAcceptable(
             f"you requested {form.shape}, but the requested object is not a list (*core.{resource_type.kind})"
@@ -90,15 +123,21 @@ def list_response(
         return Response(200, prettied(body) if form.pretty else body)
     objects = (decode(shown(resource_type, record.data)) for record in records)
     if form.shape == "Table":
-        value: Object = table(resource_type, objects, metadata, wish.include, wish.moment)
+        value: Object = table(
+            resource_type, objects, metadata, wish.include, wish.moment, version=form.version
+        )
     elif form.shape == "PartialObjectMetadata":
         raise errors.NotAcceptable(
             "you requested PartialObjectMetadata, but the requested object is a list "
             f"(*core.{resource_type.list_kind})"
         )
     elif form.shape:
-        items_of = [partial(obj) for obj in objects]
-        value = {"kind": form.shape, "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": items_of}
+        value = {
+            "kind": form.shape,
+            "apiVersion": f"meta.k8s.io/{form.version}",
+            "metadata": metadata,
+            "items": [partial(obj, form.version) for obj in objects],
+        }
     else:
         value = {
             "apiVersion": resource_type.api_version,
@@ -110,4 +149,4 @@ def list_response(
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\r", " ")
+    return text.replace("\\", "\\\\").replace('"', '\\"').translate(_BLANKED)

@@ -100,7 +100,9 @@ def configuration(call: Call, body: Body) -> Object:
     value = {} if body.value is None else body.value
     if not isinstance(value, dict):
         because = cannot_unmarshal(value, "Go value of type map[string]interface {}")
-        raise errors.bad_request(f"error decoding YAML: {because}")
+        raise errors.bad_request(
+            f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {because}"
+        )
     config: dict[str, Any] = dict(value)
     resource_type = call.resource_type
     version, kind = _text(config.pop("apiVersion", "")), _text(config.pop("kind", ""))
@@ -127,9 +129,10 @@ def _read(call: Call, config: Object, obj: Object) -> Object:
 
 def _repeated(body: Body, options: WriteOptions) -> list[str]:
     """Return the warnings about keys that a body gives twice, or refuse them, as the validation asks for."""
-    told = [f'key "{path}" already set in map' for path in body.duplicates]
+    told = list(body.repetitions)
     if told and options.validation == "Strict":
-        raise errors.bad_request(f"error strict decoding YAML: {', '.join(told)}")
+        listed = "\n  ".join(("yaml: unmarshal errors:", *told))
+        raise errors.bad_request(f"error strict decoding YAML: error converting YAML to JSON: {listed}")
     return told if options.validation == "Warn" else []
 
 
@@ -138,7 +141,7 @@ def apply_body(call: Call) -> Body:
     try:
         return decoded_json_or_yaml(call.request.body)
     except ValueError as bad:
-        raise errors.bad_request(f"error decoding YAML: {bad}") from None
+        raise errors.bad_request(f"error decoding YAML: error converting YAML to JSON: {bad}") from None
 
 
 def _text(value: object) -> str:

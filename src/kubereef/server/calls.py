@@ -9,6 +9,7 @@ from kubereef.server.admission import Admission
 from kubereef.server.answers import Wish
 from kubereef.server.requests import Request, User
 from kubereef.server.routing import Target
+from kubereef.server.webhooks.asking import Webhooks
 from kubereef.store.records import Key
 from kubereef.store.store import Store
 from kubewire.sources import Clock, Entropy
@@ -29,6 +30,8 @@ class Surroundings(NamedTuple):
     tracks: bool = True
     # Refuses a user what a request turned out to be, such as an apply that creates.
     authorize: Callable[[User, Target], None] = _allow
+    # Those outside who are asked about writes, if anybody is.
+    webhooks: Webhooks | None = None
 
 
 class Call(NamedTuple):
@@ -40,6 +43,8 @@ class Call(NamedTuple):
     resource_type: ResourceType
     user: User
     wish: Wish
+    # What the client is told besides the answer, even if that is a refusal.
+    warnings: list[str]
 
     @property
     def store(self) -> Store:

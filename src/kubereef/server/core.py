@@ -24,6 +24,9 @@ _COUNTED_VERBS = frozenset(
     ("create", "delete", "deletecollection", "get", "head", "list", "patch", "post", "put", "update", "watch")
 )
 
+# How often a write is tried whose object another writer changes again and again; Kubernetes gives up as early.
+_TRIES = 6
+
 Handler = Callable[[Call], Awaitable[Response]]
 Page = Callable[[Request, Target, User], Response | None]
 
@@ -55,7 +58,10 @@ class Server:
     async def handle(self, request: Request) -> Response:
         """Answer a request. Whatever goes wrong is an answer too."""
         target = target_of(request)
-        response = await self._answer_or_refuse(request, target)
+        warnings: list[str] = []
+        response = await self._answer_or_refuse(request, target, warnings)
+        if warnings:
+            response = response._replace(headers=(*response.headers, *warning_headers(warnings)))
         if target.is_resource and response.status not in (401, 403):
             response = self._warned(target, response)
         verb = target.verb if target.verb in _COUNTED_VERBS else "other"
@@ -73,16 +79,13 @@ class Server:
         self.gatekeeper.authorize(self.gatekeeper.authenticate(request), target)
         return MAX_PROXIED_BODY
 
-    async def _answer_or_refuse(self, request: Request, target: Target) -> Response:
+    async def _answer_or_refuse(self, request: Request, target: Target, warnings: list[str]) -> Response:
         try:
-            return await self._answer(request, target)
+            return await self._answer(request, target, warnings)
         except errors.ApiError as refusal:
             wait = refusal.retry_after_seconds
             headers = (("Retry-After", str(wait)),) if wait else ()
             return json_response(refusal.code, refusal.status(), headers)
-        except Conflict:
-            stale = errors.modified(target.plural, target.name, group=target.group)
-            return json_response(stale.code, stale.status())
         except WriteFailed as bad:
             failure = errors.internal_error(str(bad))
             return json_response(failure.code, failure.status())
@@ -92,7 +95,7 @@ class Server:
             failure = errors.internal_error("the server met an unexpected condition; its log tells more")
             return json_response(failure.code, failure.status())
 
-    async def _answer(self, request: Request, target: Target) -> Response:
+    async def _answer(self, request: Request, target: Target, warnings: list[str]) -> Response:
         limit = MAX_PROXIED_BODY if target.subresource == "proxy" else MAX_BODY
         if len(request.body) > limit:
             raise errors.request_entity_too_large(f"limit is {limit}")
@@ -104,14 +107,26 @@ class Server:
                 if response is not None:
                     return response
             return text_response(404, "404 page not found\n")
-        resource_type = self._resource_type(target)
-        if resource_type is None:
-            # Where only definitions make resources, a path without one is no path of the server's.
-            return text_response(404, "404 page not found\n")
         wish = Wish.of(request, self.around.clock.now().timestamp())
-        call = Call(self.around, request, target, resource_type, user, wish)
+        for _ in range(_TRIES):
+            resource_type = self._resource_type(target)
+            if resource_type is None:
+                # Where only definitions make resources, a path without one is no path of the server's.
+                return text_response(404, "404 page not found\n")
+            try:
+                return await self._done(
+                    Call(self.around, request, target, resource_type, user, wish, warnings)
+                )
+            except Conflict:
+                # While webhooks were asked, somebody else was faster: the request begins anew with what there is now.
+                continue
+        raise errors.modified(target.plural, target.name, group=target.group)
+
+    async def _done(self, call: Call) -> Response:
+        """Answer a request about a resource, once what has to follow it has."""
         response = await self._dispatch(call)
-        if target.verb in _WRITES and (follow := self.consequences.get(resource_type.resource)) is not None:
+        resource = call.resource_type.resource
+        if call.target.verb in _WRITES and (follow := self.consequences.get(resource)) is not None:
             await follow()
         return response
 
@@ -127,7 +142,11 @@ class Server:
         found = registry.find(target.group, target.version, target.plural)
         if found is None and not registry.is_builtin(target.group, target.version):
             return None
-        if found is None or (target.namespace and not found.namespaced and target.plural != "namespaces"):
+        if found is not None and not _is_path_of(found, target):
+            if found.custom:
+                return None
+            found = None
+        if found is None:
             raise _no_such_resource()
         return found
 
@@ -136,14 +155,14 @@ class Server:
         if target.subresource:
             return await self._subresource(call)
         verb = target.verb
-        if verb not in resource_type.verbs or _misplaced(call):
-            raise _not_allowed()
+        if verb not in resource_type.verbs or _misplaced(call) or call.request.method == "HEAD":
+            raise not_allowed()
         if verb == "create" and (act := self.acts.get(resource_type.resource)) is not None:
             return await act(call)
         if verb == "get":
             return listing.get(call.store, resource_type, call.key, call.request, call.wish)
         if verb in ("list", "watch"):
-            selection = Selection.of(call.request, resource_type, call.namespace)
+            selection = Selection.of(call.request, resource_type, call.namespace, target.name)
             if verb == "list":
                 return listing.list_objects(call.store, selection, call.request, call.wish)
             return watching.watch(call.store, selection, call.request, call.wish, self.around.entropy)
@@ -160,10 +179,12 @@ class Server:
     async def _subresource(self, call: Call) -> Response:
         target, resource_type = call.target, call.resource_type
         part = resource_type.subresources.get(target.subresource)
+        if part is None and resource_type.custom:
+            raise errors.not_found(resource_type.plural, target.name, group=resource_type.group)
         if part is None:
             raise _no_such_resource()
         if target.verb not in part.verbs:
-            raise _not_allowed()
+            raise not_allowed()
         handler = self.subresources.get((resource_type.resource, target.subresource))
         if handler is not None:
             return await handler(call)
@@ -186,25 +207,32 @@ _WRITES: dict[str, Handler] = {
 }
 
 
+def _is_path_of(resource_type: ResourceType, target: Target) -> bool:
+    """Tell whether there can be such a path: objects are in namespaces, or they are not."""
+    if not resource_type.namespaced:
+        is_itself = target.plural == "namespaces" and target.name == target.namespace
+        return not target.namespace or is_itself
+    if target.namespace or target.verb in ("list", "watch"):
+        return True
+    # What spans all namespaces can be listed; of built-in kinds, other methods are known there and not allowed.
+    return not resource_type.custom and not target.name
+
+
 def _misplaced(call: Call) -> bool:
     """Tell whether a verb needs a name or namespace that the path lacks, or has one it cannot use."""
     target = call.target
+    if call.resource_type.namespaced and not target.namespace and target.verb not in ("list", "watch"):
+        return True
     if target.verb == "create":
-        return (bool(target.name) and call.resource_type.plural != "namespaces") or _lacks_namespace(call)
-    if target.verb in ("update", "patch"):
-        return not target.name or _lacks_namespace(call)
-    return target.verb in ("get", "delete") and _lacks_namespace(call)
-
-
-def _lacks_namespace(call: Call) -> bool:
-    return call.resource_type.namespaced and not call.target.namespace
+        return bool(target.name) and call.resource_type.plural != "namespaces"
+    return target.verb in ("update", "patch") and not target.name
 
 
 def _no_such_resource() -> errors.NotFound:
     return errors.NotFound("the server could not find the requested resource", details=errors.Details())
 
 
-def _not_allowed() -> errors.MethodNotAllowed:
+def not_allowed() -> errors.MethodNotAllowed:
     return errors.MethodNotAllowed(
         "the server does not allow this method on the requested resource", details=errors.Details()
     )

@@ -242,7 +242,7 @@ class Definitions:
     def _deletion(self, resource_type: ResourceType) -> Call:
         target = Target("delete", "", resource_type.group, resource_type.version, is_resource=True)
         wish = Wish(Form(), "", TableMoment(self._around.clock.now().timestamp()))
-        return Call(self._around, Request("DELETE", ""), target, resource_type, _USER, wish)
+        return Call(self._around, Request("DELETE", ""), target, resource_type, _USER, wish, [])
 
     async def _keep(self, record: Record, definition: Object) -> None:
         if definition != record.object():

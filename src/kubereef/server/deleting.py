@@ -1,20 +1,28 @@
 """delete and deletecollection."""
 
 from datetime import timedelta
+from itertools import islice
 
 from kubereef.kinds.resource import Object, ResourceType
 from kubereef.server.admission import Attempt
 from kubereef.server.answers import list_response, object_response, warning_headers
 from kubereef.server.calls import Call
-from kubereef.server.listing import selected_records
+from kubereef.server.listing import number, selected_records
 from kubereef.server.options import DeleteOptions
 from kubereef.server.requests import Response, json_response
 from kubereef.server.selection import Selection
+from kubereef.server.webhooks.admitting import are_asked, mutated, validated
 from kubereef.server.writing import is_over, missing
-from kubereef.store.records import Record, encode
+from kubereef.store.errors import Conflict
+from kubereef.store.records import Key, Record, encode
 from kubewire import errors
 from kubewire.times import format_time, parse_time
 
+# The longest time that Go has a number of nanoseconds for, 292 years: with it, dates stay dates.
+_LONGEST = 2**63 // 10**9
+
+# How often the deletion of one object of a collection is tried.
+_TRIES = 6
 _FINALIZERS = {"Orphan": "orphan", "Foreground": "foregroundDeletion"}
 
 
@@ -45,14 +53,28 @@ async def delete_collection(call: Call) -> Response:
     """Delete what is selected, and answer with it as it was."""
     options = DeleteOptions.of(call.request)
     selection = Selection.of(call.request, call.resource_type, call.namespace)
-    records = list(selected_records(call.store, selection))
+    limit = number(call.request, "limit") or 0
+    records = list(islice(selected_records(call.store, selection), limit if limit > 0 else None))
     for record in records:
-        latest = call.store.latest(record.key)
-        if latest is not None:
-            await delete_record(call, latest, options)
+        await _delete_latest(call, record.key, options)
     return list_response(
         call.resource_type, records, {"resourceVersion": str(call.store.revision)}, call.wish
     )
+
+
+async def _delete_latest(call: Call, key: Key, options: DeleteOptions) -> None:
+    """Delete an object of a collection as it is by now, however often others change it meanwhile."""
+    for _ in range(_TRIES):
+        latest = call.store.latest(key)
+        if latest is None:
+            return
+        check_preconditions(call.resource_type, latest.object(), options)
+        try:
+            await delete_record(call, latest, options)
+        except Conflict:
+            continue
+        return
+    raise errors.modified(call.resource_type.plural, key.name, group=call.resource_type.group)
 
 
 async def delete_record(call: Call, record: Record, options: DeleteOptions) -> bytes | None:
@@ -71,6 +93,12 @@ async def delete_record(call: Call, record: Record, options: DeleteOptions) -> b
         options.dry_run,
     )
     call.around.admission.validate(call.store, attempt)
+    # Of an object in a collection, webhooks are not told the name. Those who change objects are asked, too, though
+    # there is nothing to be changed.
+    if are_asked(call):
+        shown = attempt._replace(name=call.target.name)
+        await mutated(call, shown)
+        await validated(call, shown)
     obj = resource_type.from_stored(record.object())
     _mark(call, obj, options)
     if is_over(resource_type, obj):
@@ -123,16 +151,21 @@ def _mark(call: Call, obj: Object, options: DeleteOptions) -> None:
             period = meta.get("deletionGracePeriodSeconds") or 0
             if wish is None or wish >= period:
                 return
-            grace, moment = wish, parse_time(begun) - timedelta(seconds=period - wish)
+            grace, moment = wish, parse_time(begun) - (_span(period) - _span(wish))
         else:
             grace = behaviour.grace(obj, wish)
-            moment = call.around.clock.now() + timedelta(seconds=grace)
+            moment = call.around.clock.now() + _span(grace)
             if "generation" in meta:
                 meta["generation"] += 1
         _set_propagation(call.resource_type, meta, options)
     meta["deletionTimestamp"] = format_time(moment)
     meta["deletionGracePeriodSeconds"] = grace
     behaviour.begin_deletion(obj)
+
+
+def _span(seconds: int) -> timedelta:
+    """Return how long a period is; one that no clock will see the end of, as long as Go can count."""
+    return timedelta(seconds=min(seconds, _LONGEST))
 
 
 def _set_propagation(resource_type: ResourceType, meta: Object, options: DeleteOptions) -> None:

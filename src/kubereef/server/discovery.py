@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from kubereef.kinds.custom.versions import rank
 from kubereef.kinds.registry import Registry
 from kubereef.kinds.resource import Object, ResourceType, Subresource
-from kubereef.server.core import Server
+from kubereef.server.core import Server, not_allowed
 from kubereef.server.media import JSON, YAML, Form, written
-from kubereef.server.requests import Request, Response, User, text_response
+from kubereef.server.requests import Request, Response, User
 from kubereef.server.routing import Target
 from kubereef.store.records import encode
 from kubewire import errors
@@ -37,8 +37,10 @@ class Discovery:
         parts = target.path.strip("/").split("/")
         if parts[0] not in ("api", "apis"):
             return None
-        if request.method not in ("GET", "HEAD"):
-            return text_response(405, "405: Method Not Allowed")
+        # The lists of groups answer whoever comes; all else can only be read.
+        is_of_groups = parts[0] == "apis" and len(parts) < 3
+        if request.method != "GET" and not is_of_groups:
+            raise not_allowed()
         if len(parts) == 1:
             return self._root(request, parts[0])
         groups = self._groups()

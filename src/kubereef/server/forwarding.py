@@ -12,10 +12,12 @@ from yarl import URL
 from kubereef.kinds.resource import Object
 from kubereef.server.calls import Call
 from kubereef.server.core import Handler, Server
+from kubereef.server.endpoints import ready_endpoints
 from kubereef.server.lines import Line, Lines, Unreachable
 from kubereef.server.listing import number
 from kubereef.server.requests import Request, Response
 from kubereef.server.tunnels import Tunnel, opened
+from kubereef.server.webhooks.connecting import connecting
 from kubereef.store.records import Key
 from kubewire import errors, fielderrors
 from kubewire.fielderrors import FieldError
@@ -102,6 +104,7 @@ class Forwarding:
     async def stream_to_container(self, call: Call) -> Response:
         """Join a client and a kubelet by a connection that both write to: exec, attach and port-forward."""
         pod = _found(call, call.target.name)
+        call = await connecting(call, call.target.name)
         part = call.target.subresource
         container = "" if part == "portforward" else _container(pod, call.request.parameter("container"))
         node_name = (pod.get("spec") or {}).get("nodeName")
@@ -129,6 +132,7 @@ class Forwarding:
         """Hand a request to a port of a Pod."""
         named = _named(call.target.name)
         pod = _found(call, named.name)
+        call = await connecting(call, named.name)
         address = (pod.get("status") or {}).get("podIP") or ""
         _check_address(address)
         port = named.port or _first_port(pod)
@@ -141,8 +145,9 @@ class Forwarding:
         """Hand a request to one of the Pods behind a Service."""
         named = _named(call.target.name)
         service = _found(call, named.name)
+        call = await connecting(call, named.name)
         port_name = _service_port(service, named)
-        for address, port in _ready_endpoints(call, named.name, port_name):
+        for address, port in ready_endpoints(call.store, call.namespace, named.name, port_name):
             _check_address(address)
             line = self._lines.to_address(named.scheme or "http", address, port)
             return await self._proxied(call, line)
@@ -154,6 +159,7 @@ class Forwarding:
         if named.port and not named.port.isdigit():
             raise errors.bad_request(f"invalid node request {quote(call.target.name)}")
         node = _found(call, named.name)
+        call = await connecting(call, named.name)
         try:
             line = self._lines.to_node(node, int(named.port or 0))
         except Unreachable as bad:
@@ -316,19 +322,6 @@ def _service_port(service: Object, named: _Named) -> str:
     raise errors.service_unavailable(
         f"no service port {quote(named.port)} found for service {quote(named.name)}"
     )
-
-
-def _ready_endpoints(call: Call, service: str, port_name: str) -> list[tuple[str, int]]:
-    found = []
-    for record in call.store.records("endpointslices.discovery.k8s.io", call.namespace):
-        obj = record.object()
-        if (obj["metadata"].get("labels") or {}).get("kubernetes.io/service-name") != service:
-            continue
-        ports = [port["port"] for port in obj.get("ports") or () if (port.get("name") or "") == port_name]
-        for endpoint in obj.get("endpoints") or ():
-            if ports and (endpoint.get("conditions") or {}).get("ready", True):
-                found += [(address, ports[0]) for address in endpoint["addresses"][:1]]
-    return found
 
 
 def _check_address(address: str) -> None:

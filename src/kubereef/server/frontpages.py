@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kubereef.server.calls import Surroundings
-from kubereef.server.core import Server
-from kubereef.server.requests import Request, Response, User, json_response, text_response
+from kubereef.server.core import Server, not_allowed
+from kubereef.server.requests import Request, Response, User, json_response
 from kubereef.server.routing import Target
 from kubereef.server.tokens import ISSUER, Signer
 from kubewire.gotext import quote
@@ -53,7 +53,7 @@ class FrontPages:
         if answer is None:
             return None
         if request.method not in ("GET", "HEAD"):
-            return text_response(405, "405: Method Not Allowed")
+            raise not_allowed()
         return answer()
 
     def _paths(self) -> Response:

@@ -24,8 +24,10 @@ log = logging.getLogger(f"{__name__}.connections")
 
 
 def _is_our_fault(record: logging.LogRecord) -> bool:
-    """Keep out of the log what clients did wrong: the text of a bad request may hold a secret."""
-    return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
+    """Keep out of the log what clients did: the text of a bad request may hold a secret, and anybody may go away."""
+    return record.exc_info is None or not isinstance(
+        record.exc_info[1], HttpProcessingError | ConnectionResetError
+    )
 
 
 log.addFilter(_is_our_fault)

@@ -5,7 +5,7 @@ from urllib.parse import unquote
 
 from kubereef.server.authorization import Authorizer
 from kubereef.server.requests import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Request, User
-from kubereef.server.routing import Target
+from kubereef.server.routing import Target, target_of
 from kubewire import errors
 from kubewire.gotext import quote
 
@@ -14,6 +14,7 @@ _GROUP = "impersonate-group"
 _UID = "impersonate-uid"
 _EXTRA = "impersonate-extra-"
 _ACCOUNT_PREFIX = "system:serviceaccount:"
+_NODE_PREFIX = "system:node:"
 
 
 def effective_user(request: Request, user: User, authorizer: Authorizer) -> User:
@@ -23,9 +24,40 @@ def effective_user(request: Request, user: User, authorizer: Authorizer) -> User
         return user
     if not wanted.name:
         raise errors.bad_request(f"requested {_go_syntax(wanted)} without impersonating a user name")
-    for target in _targets(wanted):
-        authorizer.require(user, target)
-    return wanted._replace(groups=tuple(_groups(wanted)))
+    refused: errors.Forbidden | None = None
+    for targets in (*_constrained(request, wanted), _targets(wanted)):
+        try:
+            for target in targets:
+                authorizer.require(user, target)
+        except errors.Forbidden as refusal:
+            refused = refused or refusal
+            continue
+        return wanted._replace(groups=tuple(_groups(wanted)))
+    assert refused is not None  # the last way has at least the name to ask for
+    raise refused
+
+
+def _constrained(request: Request, wanted: User) -> Iterable[list[Target]]:
+    """Yield what allows to act as a user for one action only: that action, and each part of the user."""
+    is_only_named = not (wanted.groups or wanted.uid or wanted.extra)
+    account = _account(wanted.name)[1]
+    if wanted.name.startswith(_NODE_PREFIX):
+        mode = "arbitrary-node" if is_only_named else ""
+    elif account:
+        mode = "serviceaccount" if is_only_named else ""
+    else:
+        mode = "user-info"
+    if mode:
+        asked = target_of(request)
+        asked = asked._replace(verb=f"impersonate-on:{mode}:{asked.verb}")
+        yield [asked, *(_in_mode(target, mode) for target in _targets(wanted))]
+
+
+def _in_mode(target: Target, mode: str) -> Target:
+    narrowed = target._replace(verb=f"impersonate:{mode}", group="authentication.k8s.io")
+    if mode == "arbitrary-node":
+        narrowed = narrowed._replace(plural="nodes", name=target.name.removeprefix(_NODE_PREFIX))
+    return narrowed
 
 
 def _wanted(request: Request) -> User | None:

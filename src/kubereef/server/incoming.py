@@ -22,22 +22,20 @@ def incoming_object(
     try:
         body = decoded(request)
     except ValueError as bad:
-        is_yaml = content_type(request) == YAML
-        because = "error converting YAML to JSON" if is_yaml else _NO_KIND
-        raise _unrecognized(request, resource_type, f"{because}: {bad}") from None
+        because = str(bad) if content_type(request) == YAML else f"{_NO_KIND}: {bad}"
+        raise _unrecognized(request, resource_type, because) from None
     # Go decodes null into the empty object.
     obj = {} if body.value is None else body.value
     if not isinstance(obj, dict):
-        because = f"json: cannot unmarshal {kind_of(obj)} into Go value of type {_IDENTITY}"
+        because = f"json: cannot unmarshal {kind_of(obj)} into Go value of type {IDENTITY}"
         raise _unrecognized(request, resource_type, f"{_NO_KIND}: {because}")
     _check_identity(request, resource_type, obj)
     if resource_type.behaviour.needs_kind and not obj.get("kind"):
         raise _unfit(resource_type, f"Object 'Kind' is missing in '{request.body.decode(errors='replace')}'")
     check_kind(resource_type, obj)
+    repeated = body.repetitions or tuple(f"duplicate field {quote(path)}" for path in body.duplicates)
     try:
-        return well_formed(
-            resource_type, obj, [f"duplicate field {quote(path)}" for path in body.duplicates], validation
-        )
+        return well_formed(resource_type, obj, list(repeated), validation, in_yaml=bool(body.repetitions))
     except ValueError as bad:
         raise _unfit(resource_type, str(bad)) from None
 
@@ -50,7 +48,8 @@ def _unfit(resource_type: ResourceType, because: str) -> errors.BadRequest:
 
 def check_kind(resource_type: ResourceType, obj: Object) -> None:
     """Take apiVersion and kind off an object, refusing it if they are not those of the resource."""
-    version = str(obj.pop("apiVersion", None) or resource_type.api_version)
+    silent = "" if resource_type.behaviour.needs_kind else resource_type.api_version
+    version = str(obj.pop("apiVersion", None) or silent)
     kind = str(obj.pop("kind", None) or resource_type.kind)
     if kind == resource_type.kind and version == resource_type.api_version:
         return
@@ -79,11 +78,16 @@ def _foreign(resource_type: ResourceType, version: str, kind: str, obj: Object) 
     metadata = obj.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else ""
     problem = fielderrors.invalid(("kind",), kind, f"must be {resource_type.kind}")
-    return errors.invalid(resource_type.kind, str(name or ""), [problem], group=resource_type.group)
+    return errors.invalid(kind, str(name or ""), [problem], group=resource_type.group)
 
 
 def well_formed(
-    resource_type: ResourceType, obj: Object, complaints: list[str], validation: str
+    resource_type: ResourceType,
+    obj: Object,
+    complaints: list[str],
+    validation: str,
+    *,
+    in_yaml: bool = False,
 ) -> tuple[Object, list[str]]:
     """Return an object without what its kind does not know, and the warnings that the field validation asks for.
 
@@ -98,14 +102,16 @@ def well_formed(
     if isinstance(obj["metadata"], dict) and obj["metadata"].get("managedFields") == []:
         obj["metadata"]["managedFields"] = [{}]  # means the same, and reading does not drop it
     unknown = resource_type.behaviour.read(obj)
-    complaints = [*complaints, *(f"unknown field {quote(path)}" for path in unknown)]
-    if complaints and validation == "Strict":
-        raise ValueError(f"strict decoding error: {', '.join(complaints)}")
-    return obj, complaints if validation == "Warn" else []
+    unknown = [f"unknown field {quote(path)}" for path in unknown]
+    if (complaints or unknown) and validation == "Strict":
+        if in_yaml:
+            complaints = ["\n  ".join(("yaml: unmarshal errors:", *complaints))]
+        raise ValueError(f"strict decoding error: {', '.join((*complaints, *unknown))}")
+    return obj, [*complaints, *unknown] if validation == "Warn" else []
 
 
 _NO_KIND = "couldn't get version/kind; json parse error"
-_IDENTITY = (
+IDENTITY = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
 

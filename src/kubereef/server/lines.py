@@ -62,6 +62,10 @@ class Lines(Protocol):
         """Return the line to a port of a Pod."""
         ...
 
+    def passage(self, host: str) -> Dial | None:
+        """Return how to connect to a host that this machine's own network does not lead to; None if it does."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -85,14 +89,17 @@ class DirectLines:
         port = port or endpoint.get("Port") or _KUBELET_PORT
         if self._to_nodes is None:
             self._to_nodes = _session(self._kubelet_tls, self.passages)
-        passage = _passage_to(address, self.passages)
-        dial = passage.dial if passage is not None else None
-        return Line(self._to_nodes, f"https://{_host(address)}:{port}", self._kubelet_tls, dial)
+        url = f"https://{_host(address)}:{port}"
+        return Line(self._to_nodes, url, self._kubelet_tls, self.passage(address))
 
     def to_address(self, scheme: str, address: str, port: int) -> Line:
         if self._to_pods is None:
             self._to_pods = _session(None, self.passages)
         return Line(self._to_pods, f"{scheme}://{_host(address)}:{port}")
+
+    def passage(self, host: str) -> Dial | None:
+        found = _passage_to(host, self.passages)
+        return None if found is None else found.dial
 
     async def close(self) -> None:
         for session in (self._to_nodes, self._to_pods):

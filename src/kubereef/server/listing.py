@@ -2,21 +2,26 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
 from kubereef.kinds.resource import Object, ResourceType
 from kubereef.server.answers import Wish, list_response, object_response
+from kubereef.server.media import decoded_json
 from kubereef.server.requests import Request, Response
 from kubereef.server.selection import Selection
 from kubereef.store.errors import Compacted, FutureRevision
-from kubereef.store.records import Key, Record, decode, encode
+from kubereef.store.records import Key, Record, encode
 from kubereef.store.store import Store
 from kubewire import errors, fielderrors
 from kubewire.gotext import quote
+from kubewire.gotypes import kind_of
 
 _MATCHES = ("Exact", "NotOlderThan", "")
+_PAGE_VERSION = "meta.k8s.io/v1"
+_NOT_BASE64 = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Page(NamedTuple):
@@ -26,17 +31,39 @@ class Page(NamedTuple):
     start: tuple[str, str]
 
     def token(self) -> str:
-        value = {"v": "meta.k8s.io/v1", "rv": self.revision, "start": "/".join(self.start)}
+        value = {"v": _PAGE_VERSION, "rv": self.revision, "start": "/".join(self.start)}
         return base64.urlsafe_b64encode(encode(value)).decode().rstrip("=")
 
     @classmethod
     def of(cls, token: str) -> "Page":
         try:
-            value = decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-            namespace, _, name = value["start"].partition("/")
-            return cls(int(value["rv"]), (namespace, name))
-        except (ValueError, KeyError, TypeError, AttributeError, binascii.Error):
-            raise errors.bad_request(f"continue key is not valid: {token}") from None
+            return cls._read(token)
+        except ValueError as bad:
+            raise errors.bad_request(f"invalid continue token: continue key is not valid: {bad}") from None
+
+    @classmethod
+    def _read(cls, token: str) -> "Page":
+        """Return the page of a token; ValueError says why it is none."""
+        if foreign := _NOT_BASE64.search(token):
+            raise ValueError(f"illegal base64 data at input byte {foreign.start()}")
+        try:
+            raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        except binascii.Error:
+            raise ValueError(f"illegal base64 data at input byte {len(token) - 1}") from None
+        value = decoded_json(raw).value
+        if not isinstance(value, dict):
+            raise ValueError(
+                f"json: cannot unmarshal {kind_of(value)} into Go value of type storage.continueToken"
+            )
+        version, revision, start = value.get("v", ""), value.get("rv"), value.get("start")
+        if version != _PAGE_VERSION:
+            raise ValueError(f"server does not recognize this encoded version {version}")
+        if not isinstance(revision, int) or revision <= 0:
+            raise ValueError(f"incorrect encoded start resourceVersion (version {_PAGE_VERSION})")
+        if not isinstance(start, str) or ".." in start.split("/"):
+            raise ValueError(str(start))
+        namespace, _, name = start.partition("/")
+        return cls(revision, (namespace, name))
 
 
 def get(store: Store, resource_type: ResourceType, key: Key, request: Request, wish: Wish) -> Response:
@@ -53,7 +80,8 @@ def get(store: Store, resource_type: ResourceType, key: Key, request: Request, w
 def list_objects(store: Store, selection: Selection, request: Request, wish: Wish) -> Response:
     """Answer with the objects that are selected, or with one page of them."""
     _check_list_options(request)
-    limit = number(request, "limit") or 0
+    # What comes from memory, as version 0 lets it, comes whole.
+    limit = 0 if request.parameter("resourceVersion") == "0" else number(request, "limit") or 0
     token = request.parameter("continue")
     page = Page.of(token) if token else None
     if page and request.parameter("resourceVersion") not in ("", "0"):
@@ -120,10 +148,14 @@ def _moment(store: Store, request: Request) -> int:
 
 def parse_revision(text: str, refusal: type[errors.ApiError]) -> int:
     """Return a resource version as a number, or refuse it in the server's words."""
+    because = "invalid syntax"
     if text.isascii() and text.isdigit():
-        return int(text)
+        # Python refuses to read thousands of digits, and none of those would fit.
+        if len(text.lstrip("0")) <= 20 and (revision := int(text)) < 2**64:
+            return revision
+        because = "value out of range"
     raise refusal(
-        f"resourceVersion: Invalid value: {quote(text)}: strconv.ParseUint: parsing {quote(text)}: invalid syntax"
+        f"resourceVersion: Invalid value: {quote(text)}: strconv.ParseUint: parsing {quote(text)}: {because}"
     )
 
 

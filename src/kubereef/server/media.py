@@ -1,11 +1,13 @@
 """Which form a body has and which form an answer should have."""
 
+from contextlib import suppress
 from typing import NamedTuple
 
-from kubereef.server.badjson import complaint, without_half_characters
 from kubereef.server.requests import Request
 from kubereef.store.records import encode
 from kubewire import errors
+from kubewire.badjson import complaint, without_half_characters
+from kubewire.gotext import quote
 from kubewire.jsonpatch import is_deeper_than
 
 JSON = "application/json"
@@ -27,13 +29,16 @@ class Form(NamedTuple):
     media_type: str = JSON
     shape: str = ""
     pretty: bool = False
+    # The version of the summary.
+    version: str = "v1"
 
 
 class Body(NamedTuple):
-    """A decoded body, and the keys that it gives twice."""
+    """A decoded body, and the keys that it gives twice; if it is YAML, what its reader says of them."""
 
     value: object
     duplicates: tuple[str, ...] = ()
+    repetitions: tuple[str, ...] = ()
 
 
 def accepted_form(request: Request, *, shapes: bool = True) -> Form:
@@ -43,7 +48,7 @@ def accepted_form(request: Request, *, shapes: bool = True) -> Form:
     for wanted in request.headers.get("accept", "*/*").split(","):
         media_type, *pairs = (part.strip() for part in wanted.split(";"))
         parameters = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
-        if media_type in ("*/*", "application/*", ""):
+        if media_type in ("*/*", ""):
             media_type = JSON
         if media_type not in (JSON, YAML):
             continue
@@ -51,9 +56,10 @@ def accepted_form(request: Request, *, shapes: bool = True) -> Form:
         shape = parameters.get("as", "")
         if not shape:
             return Form(media_type, "", pretty)
-        fits = parameters.get("g", "meta.k8s.io") == "meta.k8s.io" and parameters.get("v", "v1") == "v1"
+        version = parameters.get("v", "v1")
+        fits = parameters.get("g", "meta.k8s.io") == "meta.k8s.io" and version in ("v1", "v1beta1")
         if shapes and shape in _SHAPES and fits:
-            return Form(media_type, shape, pretty)
+            return Form(media_type, shape, pretty, version)
     if is_known:
         raise errors.NotAcceptable(f"only the following media types are accepted: {', '.join(_OFFERED)}")
     raise errors.NotAcceptable(
@@ -128,7 +134,12 @@ def decoded_json(raw: bytes) -> Body:
 
 def decoded_json_or_yaml(raw: bytes) -> Body:
     """Return the value of a text in either language; ValueError if it is none."""
-    return decoded_json(raw) if raw[:1] == b"{" else _decoded_yaml(raw)
+    if raw[:1] == b"{":
+        with suppress(ValueError):
+            body = decoded_json(raw)
+            if not body.duplicates:
+                return body
+    return _decoded_yaml(raw)
 
 
 def _decoded_protobuf(raw: bytes) -> Body:
@@ -145,12 +156,24 @@ def _decoded_protobuf(raw: bytes) -> Body:
 
 def _decoded_yaml(raw: bytes) -> Body:
     from kubewire.paths import show
-    from kubewire.yamltext import decode, load_all
+    from kubewire.yamltext import YamlError, decode
+    from kubewire.yamltext.builder import documents
 
-    documents = list(load_all(decode(raw)))
-    if not documents:
+    text = decode(raw)
+    try:
+        document = next(iter(documents(text)), None)
+    except YamlError as bad:
+        raise ValueError(f"yaml: {bad.verdict}") from None
+    if document is None:
         return Body(None)
-    return Body(documents[0].value, tuple(show(twice.path) for twice in documents[0].duplicates))
+    return Body(
+        document.value,
+        tuple(show(twice.path) for twice in document.duplicates),
+        tuple(
+            f"line {twice.again.line}: key {quote(str(twice.path[-1]))} already set in map"
+            for twice in document.duplicates
+        ),
+    )
 
 
 def _paths_of(raw: bytes, keys: list[str]) -> list[str]:

@@ -9,6 +9,7 @@ from kubereef.server.core import Server
 from kubereef.server.media import JSON
 from kubereef.server.openapi_paths import paths_of
 from kubereef.server.openapi_schemas import gvk, schemas_v2, schemas_v3
+from kubereef.server.openapi_v2 import paths_v2
 from kubereef.server.requests import Request, Response, User, json_response, text_response
 from kubereef.server.routing import Target
 from kubereef.store.records import encode
@@ -93,8 +94,9 @@ class OpenApi:
     def _in_protobuf(self, tag: str) -> bytes:
         made = self._made.get(_PROTOBUF)
         if made is None or made[0] != tag:
-            paths = paths_of(list(self._registry), self._server.offers)
-            made = self._made[_PROTOBUF] = (tag, openapi_protobuf.document(_INFO, paths))
+            types = list(self._registry)
+            paths = paths_of(types, self._server.offers)
+            made = self._made[_PROTOBUF] = (tag, openapi_protobuf.document(_INFO, paths, schemas_v2(types)))
         return made[1]
 
     def _v3(self, types: list[ResourceType]) -> dict[str, Any]:
@@ -109,21 +111,16 @@ class OpenApi:
         }
 
     def _v2(self) -> dict[str, Any]:
-        """Return the older document, with all schemas; of the paths, only that they are."""
+        """Return the older document: the same paths and schemas, in its words."""
         types = list(self._registry)
-        paths = {}
-        for path, operations in paths_of(types, self._server.offers).items():
-            paths[path] = {
-                method: {
-                    "operationId": operation["operationId"],
-                    "responses": {"200": {"description": "OK"}},
-                    "x-kubernetes-action": operation["x-kubernetes-action"],
-                    "x-kubernetes-group-version-kind": operation["x-kubernetes-group-version-kind"],
-                }
-                for method, operation in operations.items()
-                if method != "parameters"
-            }
-        return {"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": schemas_v2(types)}
+        return {
+            "swagger": "2.0",
+            "info": _INFO,
+            "paths": paths_v2(paths_of(types, self._server.offers)),
+            "definitions": schemas_v2(types),
+            "securityDefinitions": {"BearerToken": _BEARER},
+            "security": [{"BearerToken": []}],
+        }
 
 
 def _hash(types: list[ResourceType]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kubereef.kinds.resource import ResourceType, Subresource
+from kubereef.server.media import JSON
 from kubereef.server.openapi_schemas import META, gvk, part_schema, schema_name
 
 Paths = dict[str, Any]
@@ -11,11 +12,20 @@ Offers = Callable[[ResourceType, str], bool]
 # Method, verb, action as documents name it, and query parameters.
 Entry = tuple[str, str, str, dict[str, str]]
 
+_STRATEGIC = "application/strategic-merge-patch+json"
 _PATCHES = (
+    "application/apply-patch+yaml",
     "application/json-patch+json",
     "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
+    _STRATEGIC,
 )
+# How a write may be answered, besides with 200.
+_ALSO = {
+    "create": {"201": "Created", "202": "Accepted"},
+    "update": {"201": "Created"},
+    "patch": {"201": "Created"},
+    "delete": {"202": "Accepted"},
+}
 
 # Query parameters by action, as clients look for them: `kubectl apply` asks whether a patch takes fieldValidation.
 _WRITE = {
@@ -42,6 +52,7 @@ _LIST = {
 }
 _TYPES = {
     "allowWatchBookmarks": "boolean",
+    "force": "boolean",
     "gracePeriodSeconds": "integer",
     "limit": "integer",
     "sendInitialEvents": "boolean",
@@ -125,7 +136,10 @@ def _operation(
         "x-kubernetes-action": action,
         "x-kubernetes-group-version-kind": kind,
         "responses": {
-            "200": {"description": "OK", "content": {"application/json": _schema(answered)}},
+            **{
+                code: {"description": text, "content": {JSON: _schema(answered)}}
+                for code, text in ({"200": "OK"} | _ALSO.get(verb, {})).items()
+            },
             "401": {"description": "Unauthorized"},
         },
     }
@@ -155,7 +169,7 @@ def _answered(one: ResourceType, verb: str, part: Subresource | None) -> str:
 
 def _body(one: ResourceType, verb: str, part: Subresource | None) -> dict[str, Any]:
     if verb == "patch":
-        languages = _PATCHES[:2] if one.custom else _PATCHES
+        languages = (language for language in _PATCHES if language != _STRATEGIC or not one.custom)
         return {language: _schema(f"{META}.Patch") for language in languages}
     if verb in ("create", "update"):
         return {"*/*": _schema(_answered(one, "get", part))}

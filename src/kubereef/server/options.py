@@ -6,10 +6,11 @@ from kubereef.kinds.resource import Object
 from kubereef.server.listing import number
 from kubereef.server.media import decoded
 from kubereef.server.requests import Request
-from kubewire import errors, fielderrors
+from kubewire import errors, fielderrors, gotypes
 from kubewire.fielderrors import FieldError
 
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+_DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 _POLICIES = ("Foreground", "Background", "Orphan")
 
 # How many bytes the name of a field manager may have.
@@ -27,7 +28,7 @@ class WriteOptions(NamedTuple):
     def of(cls, request: Request, kind: str, patch: str = "") -> "WriteOptions":
         """Return the options of a request; `patch` is the language of a patch."""
         problems = _manager_problems(request, patch) if "fieldManager" in request.query or patch else []
-        problems += _dry_run_problems(request)
+        problems += _dry_run_problems(request.query.get("dryRun", ["All"]))
         validation = request.parameter("fieldValidation")
         if validation not in _VALIDATIONS:
             problems.append(fielderrors.not_supported(("fieldValidation",), validation, _VALIDATIONS))
@@ -48,19 +49,14 @@ class DeleteOptions(NamedTuple):
 
     @classmethod
     def of(cls, request: Request) -> "DeleteOptions":
-        body = _options_body(request)
-        problems = _dry_run_problems(request)
+        """Return the options of a request; a body is all that counts, and the query is not looked at beside it."""
+        body = _options_body(request) if request.body else _options_query(request)
+        problems = _dry_run_problems(body.get("dryRun") or ["All"])
         preconditions = body.get("preconditions") or {}
-        if not isinstance(preconditions, dict):
-            raise errors.bad_request("preconditions must be an object")
-        dry_run = "dryRun" in request.query or bool(body.get("dryRun"))
-        grace = number(request, "gracePeriodSeconds") if not body else body.get("gracePeriodSeconds")
-        propagation = (
-            request.parameter("propagationPolicy") if not body else body.get("propagationPolicy")
-        ) or ""
+        dry_run = bool(body.get("dryRun"))
+        grace = body.get("gracePeriodSeconds")
+        propagation = body.get("propagationPolicy") or ""
         orphan = body.get("orphanDependents")
-        if not body and "orphanDependents" in request.query:
-            orphan = request.flag("orphanDependents")
         at = ("propagationPolicy",)
         if propagation and orphan is not None:
             detail = "orphanDependents and deletionPropagation cannot be both set"
@@ -79,9 +75,18 @@ class DeleteOptions(NamedTuple):
         )
 
 
+def _options_query(request: Request) -> Object:
+    return {
+        "dryRun": request.query.get("dryRun"),
+        "gracePeriodSeconds": number(request, "gracePeriodSeconds"),
+        "propagationPolicy": request.parameter("propagationPolicy"),
+        "orphanDependents": (
+            request.flag("orphanDependents") if "orphanDependents" in request.query else None
+        ),
+    }
+
+
 def _options_body(request: Request) -> Object:
-    if not request.body:
-        return {}
     try:
         body = decoded(request).value
     except ValueError:
@@ -94,6 +99,11 @@ def _options_body(request: Request) -> Object:
         raise errors.bad_request(
             f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
         )
+    try:
+        gotypes.read(_DELETE_OPTIONS, body)
+    except gotypes.DecodeError as bad:
+        opening = 'DeleteOptions in version "v1" cannot be handled as a DeleteOptions'
+        raise errors.bad_request(f"{opening}: {bad}") from None
     return body
 
 
@@ -117,8 +127,7 @@ def _manager_problems(request: Request, patch: str) -> list[FieldError]:
     return problems
 
 
-def _dry_run_problems(request: Request) -> list[FieldError]:
-    values = request.query.get("dryRun", ["All"])
-    if values == ["All"]:
+def _dry_run_problems(values: list[str]) -> list[FieldError]:
+    if set(values) == {"All"}:
         return []
     return [fielderrors.not_supported(("dryRun",), values, ("All",))]

@@ -63,7 +63,7 @@ def _language(call: Call) -> Language:
         return lambda before, wanted: mergepatch.apply(before, mergepatch.parse(wanted))
     if media_type == _STRATEGIC and not call.resource_type.custom:
         shape = strategicpatch.shape_of(call.resource_type.definition)
-        return lambda before, wanted: strategicpatch.apply(before, wanted, shape)  # type: ignore[arg-type]  # it checks
+        return lambda before, wanted: strategicpatch.apply(before, strategicpatch.parse(wanted), shape)
     if call.resource_type.custom:
         raise errors.unsupported_media_type(_OF_CUSTOM_KINDS)
     raise errors.UnsupportedMediaType("415: Unsupported Media Type", details=errors.Details())
@@ -111,7 +111,8 @@ def _patched(call: Call, language: Language, before: Object, wanted: object) -> 
             "the server rejected our request due to an error in our request", details=errors.Details()
         ) from None
     except jsonpatch.MalformedPatch as bad:
-        raise _undecodable(call, bad) from None
+        # A patch that is null passes for one until it is carried out.
+        raise (_undecodable(call, bad) if wanted is not None else errors.bad_request(str(bad))) from None
     except strategicpatch.PatchNotApplicable as bad:
         # The fault is the client's, but Kubernetes takes it for its own.
         raise errors.ApiError(str(bad), code=500, reason="") from None

@@ -15,6 +15,7 @@ from kubereef.server.incoming import incoming_object
 from kubereef.server.options import DeleteOptions, WriteOptions
 from kubereef.server.requests import Response, json_response
 from kubereef.server.topology import topology_labels
+from kubereef.server.webhooks.admitting import admitted, unasked
 from kubereef.server.writing import check_namespace, missing
 from kubereef.store.records import Key, Record
 from kubewire import errors, fielderrors, gotypes
@@ -58,6 +59,7 @@ async def bind(call: Call) -> Response:
     if not name:
         raise errors.bad_request("Name parameter required.")
     _check_target(binding["target"])
+    await admitted(call, _BINDING, binding, name=name, dry_run=options.dry_run)
     record, pod = _pod(call, name)
     _check_version(binding["metadata"], pod)
     if reason := _unbindable(pod):
@@ -87,6 +89,7 @@ async def evict(call: Call) -> Response:
     name = call.target.name
     if eviction["metadata"].get("name", "") != name:
         raise errors.bad_request("name in URL does not match name in Eviction object")
+    await admitted(call, _EVICTION, eviction, dry_run=options.dry_run)
     how = _delete_options(eviction.get("deleteOptions") or {}, options)
     record, pod = _pod(call, name)
     check_preconditions(_pods(call), pod, how)
@@ -100,7 +103,7 @@ async def evict(call: Call) -> Response:
         }
         set_condition(pod, evicted, format_time(call.around.clock.now()))
         record = call.store.put(record.key, pod, record).record
-    await delete_record(call, record, how)
+    await delete_record(unasked(call), record, how)
     return _done()
 
 

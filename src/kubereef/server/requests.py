@@ -1,7 +1,7 @@
 """What comes in and what goes out, whatever carries it."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kubereef.store.records import encode
 
@@ -16,6 +16,17 @@ class User(NamedTuple):
     groups: tuple[str, ...] = ()
     uid: str = ""
     extra: Mapping[str, tuple[str, ...]] = {}
+
+
+def user_info(user: User) -> dict[str, Any]:
+    """Return a user as reviews show it."""
+    info = {
+        "username": user.name,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {key: list(values) for key, values in user.extra.items()},
+    }
+    return {key: value for key, value in info.items() if value}
 
 
 MASTERS = "system:masters"

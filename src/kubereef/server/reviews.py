@@ -15,17 +15,52 @@ from kubereef.server.incoming import incoming_object
 from kubereef.server.media import written
 from kubereef.server.options import WriteOptions
 from kubereef.server.rbac import not_found_roles
-from kubereef.server.requests import MASTERS, Response, User
+from kubereef.server.requests import MASTERS, Response, User, user_info
 from kubereef.server.routing import Target
 from kubereef.server.tokens import BadToken
-from kubewire import errors, fielderrors
+from kubereef.server.webhooks.admitting import admitted
+from kubewire import errors, fielderrors, names
 from kubewire.fielderrors import FieldError
+from kubewire.paths import FieldPath, show
 from kubewire.times import format_time
 
 T = TypeVar("T")
 
 AUTHORIZATION = "authorization.k8s.io"
 AUTHENTICATION = "authentication.k8s.io"
+
+
+class _Requirement(msgspec.Struct):
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class _Selector(msgspec.Struct, rename="camel"):
+    """Which objects somebody would list or delete; what cannot be understood narrows nothing down."""
+
+    raw_selector: str = ""
+    requirements: list[_Requirement] | None = None
+
+    def problems(self, at: FieldPath, *, of_labels: bool) -> list[FieldError]:
+        if self.raw_selector and self.requirements:
+            detail = "may not specified at the same time as requirements"
+            return [fielderrors.invalid((*at, "rawSelector"), self.raw_selector, detail)]
+        if not self.raw_selector and not self.requirements:
+            detail = f"when {show(at)} is specified, requirements or rawSelector is required"
+            return [fielderrors.required((*at, "requirements"), detail)]
+        found: list[FieldError] = []
+        for index, one in enumerate(self.requirements or ()):
+            here = (*at, "requirements", index)
+            if not one.key and not of_labels:
+                found.append(fielderrors.required((*here, "key"), "must be specified"))
+            if one.operator in ("In", "NotIn") and not one.values:
+                detail = "must be specified when `operator` is 'In' or 'NotIn'"
+                found.append(fielderrors.required((*here, "values"), detail))
+            if of_labels:
+                complaints = names.qualified_name(one.key)
+                found += [fielderrors.invalid((*here, "key"), one.key, text) for text in complaints]
+        return found
 
 
 class ResourceAttributes(msgspec.Struct, rename="camel"):
@@ -38,6 +73,18 @@ class ResourceAttributes(msgspec.Struct, rename="camel"):
     resource: str = ""
     subresource: str = ""
     name: str = ""
+    label_selector: _Selector | None = None
+    field_selector: _Selector | None = None
+
+    def problems(self) -> list[FieldError]:
+        """Return what is wrong with the selectors."""
+        found: list[FieldError] = []
+        at = ("spec", "resourceAttributes")
+        if self.field_selector is not None:
+            found += self.field_selector.problems((*at, "fieldSelector"), of_labels=False)
+        if self.label_selector is not None:
+            found += self.label_selector.problems((*at, "labelSelector"), of_labels=True)
+        return found
 
     def target(self) -> Target:
         return Target(
@@ -61,6 +108,10 @@ class NonResourceAttributes(msgspec.Struct):
 
     def target(self) -> Target:
         return Target(self.verb, self.path)
+
+    def shown(self) -> Object:
+        """Return the attributes as refusals show them, by Go's names."""
+        return {"Path": self.path, "Verb": self.verb}
 
 
 class AccessSpec(msgspec.Struct, rename="camel"):
@@ -108,13 +159,13 @@ class Reviews:
 
     async def self_review(self, call: Call) -> Response:
         """Answer who asks."""
-        review = _question(call)
+        review = await _question(call)
         review["metadata"] = {"creationTimestamp": format_time(call.around.clock.now())}
         return _answered(call, review, {"userInfo": user_info(call.user)})
 
     async def token_review(self, call: Call) -> Response:
         """Answer whose a token is."""
-        review = _question(call)
+        review = await _question(call)
         spec = _spec(call, review, _TokenSpec)
         if not spec.token:
             raise errors.bad_request("token is required for TokenReview in authentication")
@@ -131,21 +182,21 @@ class Reviews:
 
     async def self_access_review(self, call: Call) -> Response:
         """Answer whether the one who asks may do something."""
-        review = _question(call)
+        review = await _question(call)
         spec = _spec(call, review, AccessSpec)
         _refuse([*_attribute_problems(spec), *_metadata_problems(review)])
         return self._decided(call, review, spec, call.user)
 
     async def access_review(self, call: Call) -> Response:
         """Answer whether somebody may do something."""
-        review = _question(call)
+        review = await _question(call)
         spec = _spec(call, review, AccessSpec)
         _refuse([*_attribute_problems(spec), *_subject_problems(spec), *_metadata_problems(review)])
         return self._decided(call, review, spec, spec.asked_about())
 
     async def local_access_review(self, call: Call) -> Response:
         """Answer whether somebody may do something in the namespace of the review."""
-        review = _question(call)
+        review = await _question(call)
         spec = _spec(call, review, AccessSpec)
         metadata = review["metadata"]
         given = metadata.setdefault("namespace", call.namespace)
@@ -159,7 +210,7 @@ class Reviews:
         if asked is not None and asked.namespace != given:
             found.append(fielderrors.invalid(at, asked.namespace, "must match metadata.namespace"))
         if spec.non_resource_attributes is not None:
-            value = msgspec.to_builtins(spec.non_resource_attributes)
+            value = spec.non_resource_attributes.shown()
             detail = "disallowed on this kind of request"
             found.append(fielderrors.invalid(("spec", "nonResourceAttributes"), value, detail))
         _refuse(found)
@@ -171,7 +222,7 @@ class Reviews:
 
     async def self_rules_review(self, call: Call) -> Response:
         """Answer with everything that the one who asks may do in a namespace."""
-        review = _question(call)
+        review = await _question(call)
         namespace = _spec(call, review, _RulesSpec).namespace
         if not namespace:
             raise errors.bad_request("no namespace on request")
@@ -207,20 +258,10 @@ _RESOURCE_RULE = ("verbs", "apiGroups", "resources", "resourceNames")
 _URL_RULE = ("verbs", "nonResourceURLs")
 
 
-def user_info(user: User) -> Object:
-    """Return a user as reviews show it."""
-    info = {
-        "username": user.name,
-        "uid": user.uid,
-        "groups": list(user.groups),
-        "extra": {key: list(values) for key, values in user.extra.items()},
-    }
-    return {key: value for key, value in info.items() if value}
-
-
-def _question(call: Call) -> Object:
+async def _question(call: Call) -> Object:
     options = WriteOptions.of(call.request, "CreateOptions")
     review, _ = incoming_object(call.request, call.resource_type, options.validation)
+    await admitted(call, call.resource_type, review, dry_run=options.dry_run)
     return review
 
 
@@ -246,11 +287,11 @@ def _attribute_problems(spec: AccessSpec) -> list[FieldError]:
     resource, other = spec.resource_attributes, spec.non_resource_attributes
     if resource is not None and other is not None:
         detail = "cannot be specified in combination with resourceAttributes"
-        return [fielderrors.invalid(("spec", "nonResourceAttributes"), msgspec.to_builtins(other), detail)]
+        return [fielderrors.invalid(("spec", "nonResourceAttributes"), other.shown(), detail)]
     if resource is None and other is None:
         detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         return [fielderrors.invalid(("spec", "resourceAttributes"), None, detail)]
-    return []
+    return resource.problems() if resource is not None else []
 
 
 def _subject_problems(spec: AccessSpec) -> list[FieldError]:

@@ -48,6 +48,9 @@ def target_of(request: Request) -> Target:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return Target(request.method.lower(), request.path)
+    is_old_watch = rest[0] == "watch" and len(rest) >= 2 and request.method == "GET"
+    if is_old_watch:
+        rest = rest[1:]
     namespace = ""
     if rest[0] == "namespaces" and len(rest) >= 2:
         namespace = rest[1]
@@ -58,7 +61,9 @@ def target_of(request: Request) -> Target:
         tail += "/"  # to a server behind a proxy this is another path
     if len(rest) == 1:
         name = ""
-    verb = _verb(request, bool(name))
+    verb = "watch" if is_old_watch else _verb(request, bool(name))
+    if is_old_watch and name and not subresource:
+        return Target(verb, request.path, group, version, namespace, rest[0], name, "", "", True)
     if not name and verb in ("list", "watch"):
         name = _selected_name(request)
         return Target(verb, request.path, group, version, namespace, rest[0], name, "", "", True)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kubereef.kinds.columns import AGE, NAME, number
 from kubereef.kinds.resource import Behaviour, Object, ResourceType, ScalePaths
 from kubereef.server import ownership
 from kubereef.server.answers import object_response
@@ -11,11 +12,13 @@ from kubereef.server.incoming import check_kind, incoming_object, well_formed
 from kubereef.server.media import content_type, decoded_json
 from kubereef.server.options import WriteOptions
 from kubereef.server.requests import Response
+from kubereef.server.webhooks.admitting import admitted, unasked
 from kubereef.server.writing import check_name, check_version, missing, replace_object
 from kubereef.store.records import Record, encode
 from kubewire import errors, fielderrors, gotypes, jsonpatch, mergepatch
 from kubewire.apply import Entry
 from kubewire.apply.scales import object_entries, scale_entries
+from kubewire.gotext import quote
 from kubewire.selectors import LabelSelector
 
 _DEFINITION = "io.k8s.api.autoscaling.v1.Scale"
@@ -29,7 +32,15 @@ SCALE = ResourceType(
     namespaced=True,
     verbs=frozenset(),
     definition=_DEFINITION,
-    behaviour=Behaviour(read=lambda obj: gotypes.read(_DEFINITION, obj)),
+    behaviour=Behaviour(
+        read=lambda obj: gotypes.read(_DEFINITION, obj),
+        columns=(
+            NAME._replace(format=""),
+            number("Desired", "spec", "replicas"),
+            number("Available", "status", "replicas"),
+            AGE,
+        ),
+    ),
 )
 
 
@@ -45,6 +56,8 @@ async def scale(call: Call, paths: ScalePaths) -> Response:
     options = WriteOptions.of(call.request, "PatchOptions" if is_patch else "UpdateOptions", language)
     obj = call.resource_type.from_stored(record.object())
     wanted, owners = _wanted_and_owners(call, obj, paths, options)
+    before = scale_of(obj, paths)
+    await admitted(call, SCALE, wanted, operation="UPDATE", old=before, dry_run=options.dry_run)
     replicas = (wanted.get("spec") or {}).get("replicas", 0)
     if replicas == _UNSET:
         raise errors.bad_request(f'the spec replicas field "{_written(paths.spec)}" cannot be empty')
@@ -54,7 +67,7 @@ async def scale(call: Call, paths: ScalePaths) -> Response:
         raise errors.invalid("Scale", call.target.name, [problem], group="autoscaling")
     check_version(call.resource_type, wanted, obj)
     _put(obj, paths.spec, replicas)
-    main = call._replace(target=call.target._replace(subresource=""))
+    main = unasked(call)._replace(target=call.target._replace(subresource=""))
     await replace_object(main, record, obj, options, [], owners)
     written = call.store.latest(call.key)
     if options.dry_run or written is None:
@@ -87,13 +100,15 @@ def _wanted_and_owners(
 
 def _wanted(call: Call, obj: Object, paths: ScalePaths, options: WriteOptions) -> Object:
     if call.target.verb == "update":
-        given, _ = incoming_object(call.request, SCALE, options.validation)
+        given, warnings = incoming_object(call.request, SCALE, options.validation)
+        call.warnings.extend(warnings)
         check_name(call, given)
         return given
     before = {"apiVersion": SCALE.api_version, "kind": SCALE.kind, **_present(obj, paths)}
     wanted: Any
     try:
-        body = decoded_json(call.request.body).value
+        decoded = decoded_json(call.request.body)
+        body = decoded.value
         if content_type(call.request) == "application/json-patch+json":
             wanted = jsonpatch.apply(before, jsonpatch.parse(body))
         else:
@@ -103,7 +118,16 @@ def _wanted(call: Call, obj: Object, paths: ScalePaths, options: WriteOptions) -
     if not isinstance(wanted, dict):
         raise errors.bad_request("the patch leaves no object")
     check_kind(SCALE, wanted)
-    return _read(wanted)
+    repeated = [f"duplicate field {quote(path)}" for path in decoded.duplicates]
+    try:
+        found, warnings = well_formed(SCALE, wanted, repeated, options.validation)
+    except ValueError as bad:
+        shown = fielderrors.as_json({"apiVersion": SCALE.api_version, "kind": SCALE.kind, **wanted})
+        problem = fielderrors.invalid(("patch",), shown, str(bad))
+        raise errors.invalid("", "", [problem]) from None
+    call.warnings.extend(warnings)
+    check_name(call, found)
+    return found
 
 
 def _present(obj: Object, paths: ScalePaths) -> Object:

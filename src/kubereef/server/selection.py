@@ -8,7 +8,11 @@ from kubereef.kinds.resource import Object, ResourceType
 from kubereef.server.requests import Request
 from kubereef.store.records import Change, Record
 from kubewire import errors
-from kubewire.selectors import FieldSelector, LabelSelector, SelectorError
+from kubewire.gotext import quote
+from kubewire.selectors import FieldSelector, FieldTerm, LabelSelector, SelectorError
+
+# A change is kept for long: so many things are noted with it, and what ever new selections make of it is not.
+MAX_CACHED = 32
 
 
 class _Meta(msgspec.Struct):
@@ -22,6 +26,15 @@ class _Head(msgspec.Struct):
 _head = msgspec.json.Decoder(_Head).decode
 
 
+def _unselectable(resource_type: ResourceType, field: str) -> str:
+    """Return why objects cannot be selected by a field, in the words that each kind has for it."""
+    if resource_type.resource == "jobs.batch":
+        return f"field label {quote(field)} not supported for Job"
+    if resource_type.custom or resource_type.behaviour.selectable:
+        return f"field label not supported: {field}"
+    return f'{quote(field)} is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+
 class Selection(NamedTuple):
     """Namespace, labels and fields that a record must have."""
 
@@ -31,15 +44,18 @@ class Selection(NamedTuple):
     fields: FieldSelector
 
     @classmethod
-    def of(cls, request: Request, resource_type: ResourceType, namespace: str) -> "Selection":
+    def of(cls, request: Request, resource_type: ResourceType, namespace: str, name: str = "") -> "Selection":
+        """Return what a request selects; `name` is the only one that it is about, if there is one."""
         try:
             labels = LabelSelector.parse(request.parameter("labelSelector"))
             fields = FieldSelector.parse(request.parameter("fieldSelector"))
         except SelectorError as bad:
             raise errors.bad_request(str(bad)) from None
+        if name and not fields.terms:
+            fields = FieldSelector((FieldTerm("metadata.name", name),))
         for term in fields.terms:
             if term.field not in ("metadata.name", "metadata.namespace", *resource_type.behaviour.selectable):
-                raise errors.bad_request(f"field label not supported: {term.field}")
+                raise errors.bad_request(_unselectable(resource_type, term.field))
         return cls(resource_type, namespace, labels, fields)
 
     @property
@@ -75,5 +91,7 @@ class Selection(NamedTuple):
         key: tuple[Any, ...] = (self.namespace, self.labels, self.fields, record is change.record)
         found = change.cache.get(key)
         if found is None:
-            found = change.cache[key] = self.has(record)
+            found = self.has(record)
+            if len(change.cache) < MAX_CACHED:
+                change.cache[key] = found
         return bool(found)

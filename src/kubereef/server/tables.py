@@ -5,9 +5,6 @@ from typing import Any
 
 from kubereef.kinds.columns import AGE, NAME
 from kubereef.kinds.resource import Column, Object, ResourceType, TableMoment
-from kubewire import errors
-
-_INCLUDES = ("", "Metadata", "Object", "None")
 
 
 def table(
@@ -16,10 +13,14 @@ def table(
     metadata: Object,
     include: str,
     moment: TableMoment,
+    *,
+    version: str = "v1",
+    told: bool = False,
 ) -> Object:
-    """Return objects as rows; `include` says how much of each object its row carries along."""
-    if include not in _INCLUDES:
-        raise errors.bad_request(f"unrecognized includeObject value: {include!r}")
+    """Return objects as rows; `include` says how much of each object its row carries along: Metadata, Object or None.
+
+    A table of a watch that has `told` its columns already does not repeat them.
+    """
     columns = resource_type.behaviour.columns or (NAME, AGE)
     rows = []
     for obj in objects:
@@ -27,7 +28,7 @@ def table(
         if include in ("", "Metadata"):
             row["object"] = {
                 "kind": "PartialObjectMetadata",
-                "apiVersion": "meta.k8s.io/v1",
+                "apiVersion": f"meta.k8s.io/{version}",
                 "metadata": obj["metadata"],
             }
         elif include == "Object":
@@ -39,9 +40,9 @@ def table(
         rows.append(row)
     return {
         "kind": "Table",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": f"meta.k8s.io/{version}",
         "metadata": metadata,
-        "columnDefinitions": [_definition(column) for column in columns],
+        "columnDefinitions": None if told else [_definition(column) for column in columns],
         "rows": rows,
     }
 

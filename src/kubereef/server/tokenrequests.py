@@ -13,6 +13,7 @@ from kubereef.server.media import written
 from kubereef.server.options import WriteOptions
 from kubereef.server.requests import Response
 from kubereef.server.tokens import Claims, Signer
+from kubereef.server.webhooks.admitting import admitted
 from kubereef.server.writing import missing
 from kubereef.store.records import Key
 from kubewire import errors, fielderrors, gotypes
@@ -70,6 +71,7 @@ class TokenRequests:
         """Answer with a token for the account in the path."""
         options = WriteOptions.of(call.request, "CreateOptions")
         asked, _ = incoming_object(call.request, TOKEN_REQUEST, options.validation)
+        await admitted(call, TOKEN_REQUEST, asked, dry_run=options.dry_run)
         try:
             spec = msgspec.convert(asked.get("spec") or {}, _Spec)
         except msgspec.ValidationError as bad:
@@ -123,7 +125,9 @@ class TokenRequests:
 
 def _check_metadata(given: Object, account: Object) -> None:
     if given.get("name") not in (None, "", account["name"]):
-        raise errors.bad_request("must specify matching service account name")
+        detail = "must match the service account name if specified"
+        problem = fielderrors.invalid(("metadata", "name"), given["name"], detail)
+        raise errors.invalid("TokenRequest", account["name"], [problem], group="authentication.k8s.io")
     if given.get("namespace") not in (None, "", account["namespace"]):
         raise errors.bad_request("must specify matching namespace")
     uid = given.get("uid")

@@ -55,6 +55,8 @@ class Feed:
         self.resource_type: ResourceType = selection.resource_type
         self.wish = wish
         self.bookmarks = bookmarks
+        # Whether the columns of the table have been told; the first event does it.
+        self._told = False
 
     def lines(self, changes: Iterable[Change]) -> list[bytes]:
         """Return the events of the changes that this watch can see."""
@@ -84,7 +86,15 @@ class Feed:
             return None
         kind = b"MODIFIED" if is_in and was_in else b"ADDED" if is_in else b"DELETED"
         # An event is written once for all watchers that want the same form of it.
-        key = (kind, self.resource_type.opening, self.wish.form.shape, self.wish.include)
+        form = self.wish.form
+        key = (
+            kind,
+            self.resource_type.opening,
+            form.shape,
+            form.version,
+            self.wish.include,
+            self._told,
+        )
         line: bytes | None = change.cache.get(key)
         if line is None:
             data = change.record.data
@@ -94,6 +104,7 @@ class Feed:
                 obj["metadata"]["resourceVersion"] = str(change.revision)
                 data = encode(obj)
             line = change.cache[key] = self._event(kind, data)
+        self._told = True
         return line
 
     def _event(self, kind: bytes, data: bytes) -> bytes:
@@ -107,9 +118,21 @@ class Feed:
             metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
             if shape == "Table":
                 rows = [] if kind == b"BOOKMARK" else [obj]
-                shown = encode(table(self.resource_type, rows, metadata, self.wish.include, self.wish.moment))
+                wish = self.wish
+                shown = encode(
+                    table(
+                        self.resource_type,
+                        rows,
+                        metadata,
+                        wish.include,
+                        wish.moment,
+                        version=wish.form.version,
+                        told=self._told,
+                    )
+                )
+                self._told = True
             else:
-                shown = encode(partial(obj))
+                shown = encode(partial(obj, self.wish.form.version))
         return b'{"type":"%s","object":%s}\n' % (kind, shown)
 
 
@@ -179,10 +202,9 @@ def _check_watch_options(request: Request) -> None:
                 )
             )
     elif match:
-        problems.append(
-            fielderrors.forbidden(
-                at, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-            )
-        )
+        detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        problems.append(fielderrors.forbidden(at, detail))
+    if match not in ("", "NotOlderThan"):
+        problems.append(fielderrors.not_supported(at, match, ("NotOlderThan",)))
     if problems:
         raise errors.invalid("ListOptions", "", problems, group="meta.k8s.io")

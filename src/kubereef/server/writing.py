@@ -4,12 +4,14 @@ from typing import Any
 
 from kubereef.kinds.resource import Object, ResourceType
 from kubereef.server import metadata, ownership
-from kubereef.server.admission import Attempt
-from kubereef.server.answers import object_response, warning_headers
+from kubereef.server.admission import Attempt, namespace_lifecycle
+from kubereef.server.answers import object_response
 from kubereef.server.calls import Call
 from kubereef.server.incoming import incoming_object
 from kubereef.server.options import WriteOptions
 from kubereef.server.requests import Response
+from kubereef.server.webhooks.admitting import are_asked, mutated, validated
+from kubereef.store.errors import Conflict
 from kubereef.store.records import Key, Record, encode
 from kubewire import errors, fielderrors, names
 from kubewire.apply import Entry
@@ -32,9 +34,12 @@ async def create_object(
     """Create an object that has been read. Its `owners` are found out unless they are known."""
     resource_type = call.resource_type
     behaviour = resource_type.behaviour
+    call.warnings.extend(warnings)
     check_namespace(call, obj)
-    if obj["metadata"].get("resourceVersion"):
+    if obj["metadata"].get("resourceVersion") not in (None, "", "0"):
         raise errors.ApiError("resourceVersion should not be set on objects to be created")
+    obj["metadata"].pop("resourceVersion", None)
+    call.warnings.extend(metadata.without_double_owners(obj))
     behaviour.defaults(obj)
     if owners is None and call.around.tracks:
         owners = ownership.created(call, obj)
@@ -52,25 +57,52 @@ async def create_object(
         "",
         options.dry_run,
     )
-    await call.around.admission.wait(call.store, attempt)
-    # From here on nothing waits, so that a name that is free stays free.
+    admission = call.around.admission
+    await admission.wait(call.store, attempt)
+    call.warnings.extend(admission.mutate(call.store, attempt))
+    if asked := are_asked(call):
+        await _changed_by_others(call, attempt, is_named=is_named)
+        ownership.put(obj, owners or [])
     if not is_named:
         _settle_name(call, obj)
     attempt = attempt._replace(name=obj["metadata"].get("name", ""))
-    warnings += call.around.admission.mutate(call.store, attempt)
     if "status" in resource_type.subresources:
         _set(obj, "status", behaviour.first_status(obj))
     behaviour.prepare_create(obj)
     found = [*behaviour.validate(obj), *behaviour.validate_create(obj)]
     refuse(resource_type, obj, [*metadata.problems(resource_type, obj), *found])
-    warnings += behaviour.warnings(obj)
-    warnings += call.around.admission.validate(call.store, attempt)
+    call.warnings.extend(behaviour.warnings(obj))
+    call.warnings.extend(admission.validate(call.store, attempt))
+    if asked:
+        await validated(call, attempt)
+        # While they thought about it, the namespace may have gone.
+        check_unmoved(call)
+        namespace_lifecycle(call.store, attempt)
+    # From here on nothing waits, so that a name that is free stays free.
+    call.warnings.extend(admission.settle(call.store, attempt))
     key = _free_key(call, obj)
     if options.dry_run:
         data = encode(resource_type.to_stored(obj))
-        return object_response(resource_type, data, call.wish, 201, warning_headers(warnings))
+        return object_response(resource_type, data, call.wish, 201)
     record = await call.store.put(key, resource_type.to_stored(obj), None).done()
-    return object_response(resource_type, record.data, call.wish, 201, warning_headers(warnings))
+    return object_response(resource_type, record.data, call.wish, 201)
+
+
+async def _changed_by_others(call: Call, attempt: Attempt, *, is_named: bool) -> None:
+    """Let webhooks change a new object, which to them has nothing yet that the server makes, such as a uid."""
+    obj = attempt.obj
+    filled_in = metadata.hide(obj, name=not is_named)
+    shown = attempt if is_named else attempt._replace(name="")
+
+    def again() -> None:
+        call.around.admission.mutate(call.store, attempt)
+
+    await mutated(call, shown, again)
+    if obj["metadata"].get("name"):
+        filled_in.pop("name", None)  # they have chosen one
+    metadata.hide(obj, name=False)
+    obj["metadata"].update(filled_in)
+    check_namespace(call, obj)
 
 
 async def update(call: Call) -> Response:
@@ -111,8 +143,10 @@ async def replace_object(
     """
     resource_type = call.resource_type
     behaviour = resource_type.behaviour
+    call.warnings.extend(warnings)
     old = resource_type.from_stored(record.object())
     check_version(resource_type, obj, old)
+    call.warnings.extend(metadata.without_double_owners(obj))
     behaviour.defaults(obj)
     if owners is None:
         owners = ownership.updated(call, obj, old)
@@ -129,7 +163,12 @@ async def replace_object(
         subresource,
         options.dry_run,
     )
-    warnings += call.around.admission.mutate(call.store, attempt)
+    admission = call.around.admission
+    call.warnings.extend(admission.mutate(call.store, attempt))
+    ownership.put(obj, owners)
+    if asked := are_asked(call):
+        await mutated(call, attempt, lambda: admission.mutate(call.store, attempt))
+        metadata.carry_over(obj, old)
     part = behaviour.parts.get(subresource)
     if part is not None:
         part.prepare(obj, old)
@@ -144,21 +183,28 @@ async def replace_object(
         found = [*behaviour.validate(obj), *behaviour.validate_update(obj, old)]
     ownership.put(obj, owners)
     metadata.count_generation(resource_type, obj, old)
+    # These reach the client even if other problems refuse the update.
+    call.warnings.extend(str(problem) for problem in found if problem.tolerated)
+    found = [problem for problem in found if not problem.tolerated]
     refuse(
         resource_type,
         obj,
-        [*metadata.problems(resource_type, obj), *metadata.update_problems(obj, old), *found],
+        [*metadata.update_problems(resource_type, obj, old, subresource), *found],
     )
     warn = behaviour.update_warnings
-    warnings += behaviour.warnings(obj) if warn is None else warn(obj, old)
-    warnings += call.around.admission.validate(call.store, attempt)
+    call.warnings.extend(behaviour.warnings(obj) if warn is None else warn(obj, old))
+    call.warnings.extend(admission.validate(call.store, attempt))
+    obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    if asked:
+        await validated(call, attempt)
+        check_unmoved(call, record)
+    call.warnings.extend(admission.settle(call.store, attempt))
     data = await keep(call, record, obj, old, dry_run=options.dry_run)
-    return object_response(resource_type, data, call.wish, 200, warning_headers(warnings))
+    return object_response(resource_type, data, call.wish)
 
 
 async def keep(call: Call, record: Record, obj: Object, old: Object, *, dry_run: bool) -> bytes:
     """Store what an object has become and return it; nothing is written if it is what it was."""
-    obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     if obj == old or ownership.is_only_restamped(obj, old):
         return record.data
     stored = call.resource_type.to_stored(obj)
@@ -167,7 +213,8 @@ async def keep(call: Call, record: Record, obj: Object, old: Object, *, dry_run:
     if is_over(call.resource_type, obj):
         # The answer shows the version that the object last had, as Kubernetes does.
         answer = encode(stored)
-        await call.store.remove(record.key, stored, record).done()
+        # Those who watch see it as it was before it lost what held it.
+        await call.store.remove(record.key, record.object(), record).done()
         return answer
     return (await call.store.put(record.key, stored, record).done()).data
 
@@ -181,6 +228,15 @@ def is_over(resource_type: ResourceType, obj: Object) -> bool:
         and not meta.get("deletionGracePeriodSeconds")
         and not resource_type.behaviour.held(obj)
     )
+
+
+def check_unmoved(call: Call, record: Record | None = None) -> None:
+    """Refuse to go on where the world has, while webhooks were asked: a request that meets Conflict begins anew."""
+    if record is not None and call.store.latest(record.key) is not record:
+        raise Conflict("the object has been changed by another writer")
+    kind = call.resource_type
+    if call.around.registry.find(kind.group, kind.version, kind.plural) is not kind:
+        raise Conflict("the definition of the resource has been changed")
 
 
 def check_version(resource_type: ResourceType, obj: Object, old: Object) -> None:
@@ -203,8 +259,9 @@ def check_name(call: Call, obj: Object) -> None:
     """Refuse an object whose name is not the one in the path."""
     name = obj["metadata"].get("name")
     if not name:
-        obj["metadata"]["name"] = call.target.name
-    elif name != call.target.name:
+        because = "was undeterminable: name must be provided"
+        raise errors.bad_request(f"the name of the object ({call.target.name} based on URL) {because}")
+    if name != call.target.name:
         raise errors.bad_request(
             f"the name of the object ({name}) does not match the name on the URL ({call.target.name})"
         )
@@ -212,6 +269,8 @@ def check_name(call: Call, obj: Object) -> None:
 
 def check_namespace(call: Call, obj: Object) -> None:
     """Refuse an object whose namespace is not the one in the path."""
+    if not call.namespace:
+        obj["metadata"].pop("namespace", None)  # it means nothing where there are none
     given = obj["metadata"].get("namespace") or ""
     if given and given != call.namespace:
         raise errors.bad_request(

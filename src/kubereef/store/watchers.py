@@ -2,11 +2,13 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from kubereef.store.records import Change
 
 QUEUE_LIMIT = 8192
+# As many bytes as the history may have: a watcher that holds more keeps what everybody else may forget.
+QUEUE_BYTES = 64 * 1024 * 1024
 
 
 class CutOff(Exception):
@@ -24,13 +26,15 @@ class Watcher:
         self._queue: deque[Change] = deque(missed)
         # What was missed is in the history anyway; only what comes on top of it counts as being slow.
         self._limit = len(self._queue) + QUEUE_LIMIT
+        self._bytes = 0
         self._waiting: asyncio.Future[None] | None = None
         self._closed = False
         self._cut_off = False
 
-    def deliver(self, changes: Iterable[Change]) -> None:
+    def deliver(self, changes: Sequence[Change]) -> None:
         self._queue.extend(changes)
-        if len(self._queue) > self._limit:
+        self._bytes += sum(change.weight for change in changes)
+        if len(self._queue) > self._limit or self._bytes > QUEUE_BYTES:
             self._queue.clear()
             self._cut_off = True
             self._forget(self)
@@ -53,9 +57,7 @@ class Watcher:
                 await self._waiting
             finally:
                 self._waiting = None
-        changes = list(self._queue)
-        self._queue.clear()
-        return changes
+        return self._taken()
 
     def drain(self) -> list[Change]:
         """Return the changes that have come, without waiting for any; CutOff if none will come any more."""
@@ -63,15 +65,19 @@ class Watcher:
             raise CutOff
         if not self._queue:
             return []
-        changes = list(self._queue)
-        self._queue.clear()
-        return changes
+        return self._taken()
 
     def close(self) -> None:
         """Take no more changes; whoever waits gets what is left and then nothing."""
         self._closed = True
         self._forget(self)
         self._wake()
+
+    def _taken(self) -> list[Change]:
+        changes = list(self._queue)
+        self._queue.clear()
+        self._bytes = 0
+        return changes
 
     def _wake(self) -> None:
         if self._waiting is not None and not self._waiting.done():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kubewire.apply.elements import field_element, is_plain, key_element, value_element
 from kubewire.builtin import definition
+from kubewire.gotypes.facts import fields_of, is_known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +26,8 @@ _DEFAULTS: Final[dict[str, dict[str, Any]]] = {
     "io.k8s.api.core.v1.ContainerPort": {"protocol": "TCP"},
     "io.k8s.api.core.v1.ServicePort": {"protocol": "TCP"},
 }
+
+_ZEROS: Final[dict[str, Any]] = {"string": "", "int32": 0, "int64": 0}
 
 
 class NoElement(ValueError):
@@ -199,10 +202,25 @@ def _named_shape(name: str) -> Shape:
     if name == _RAW_EXTENSION:
         return UNTYPED
     node: Mapping[str, Any] = definition(name)
-    for field, default in _DEFAULTS.get(name, {}).items():
-        fields = node["properties"]
-        node = {**node, "properties": {**fields, field: {**fields[field], "default": default}}}
+    defaults = {**_zeros(name), **_DEFAULTS.get(name, {})}
+    if defaults and "properties" in node:
+        fields = dict(node["properties"])
+        for field, default in defaults.items():
+            if field in fields:
+                fields[field] = {**fields[field], "default": default}
+        node = {**node, "properties": fields}
     return _made(node, preserves=False)
+
+
+def _zeros(name: str) -> dict[str, Any]:
+    """Return the fields that are never left out, with what they are if nobody says: they can tell items apart."""
+    if not is_known(name):
+        return {}
+    return {
+        field.name: _ZEROS[field.type]
+        for field in fields_of(name)
+        if field.type in _ZEROS and not field.omission
+    }
 
 
 def _referred(node: Mapping[str, Any], *, preserves: bool) -> Shape:

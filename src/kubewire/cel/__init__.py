@@ -27,6 +27,7 @@ from kubewire.cel.types import (
     ListType,
     MapType,
     ObjectType,
+    PlainObjectType,
     optional_type,
 )
 from kubewire.cel.values import ABSENT, Duration, OptionalValue, Timestamp, UInt
@@ -62,6 +63,7 @@ __all__ = [
     "MapType",
     "ObjectType",
     "OptionalValue",
+    "PlainObjectType",
     "Program",
     "Timestamp",
     "UInt",

@@ -6,7 +6,6 @@ from kubewire.cel.assignability import Inference
 from kubewire.cel.errors import CompileError
 from kubewire.cel.lexer import compile_error
 from kubewire.cel.library import UNSUPPORTED, Overload, overloads_of
-from kubewire.cel.names import escape_name, unescape_name
 from kubewire.cel.syntax import (
     Call,
     Comprehension,
@@ -138,12 +137,11 @@ class Checker:
 
     def _field(self, node: Select, operand: CelType) -> CelType:
         if isinstance(operand, ObjectType):
-            name = unescape_name(node.field)
-            if name is not None and escape_name(name) == node.field:
-                found = operand.field(name)
-                if found is not None:
-                    node.key = name
-                    return found
+            name = operand.key_of(node.field)
+            found = operand.field(name) if name is not None else None
+            if name is not None and found is not None:
+                node.key = name
+                return found
             raise self._error(f"undefined field '{node.field}'", node)
         if isinstance(operand, MapType):
             return operand.value

@@ -20,12 +20,13 @@ Price = Callable[..., int]
 
 _MODULES = (
     "functions", "strings", "formatting", "lists", "regexes", "optionals", "urls", "quantities", "networks",
+    "semantic_versions", "named_formats",
 )  # fmt: skip
 _OVERLOADS: "dict[str, list[Overload]]" = {}
 _loaded = False
 
 # What Kubernetes offers and this package does not, so that a rule is refused with the true reason.
-UNSUPPORTED = frozenset({"authorizer", "format", "isSemver", "semver"})
+UNSUPPORTED = frozenset({"authorizer"})
 
 
 class Overload:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Literal
 
-from kubewire.cel.names import escape_name
+from kubewire.cel.names import escape_name, unescape_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -107,6 +107,20 @@ class ObjectType(CelType):
         """Return the type of a property by its JSON name."""
         return self.fields.get(name) or self.fields.get(escape_name(name) or "")
 
+    def key_of(self, identifier: str) -> str | None:
+        """Return the JSON name of the property that an identifier would select."""
+        name = unescape_name(identifier)
+        return name if name is not None and escape_name(name) == identifier else None
+
+
+class PlainObjectType(ObjectType):
+    """An object that is no user's, so that identifiers are the names themselves, reserved words included."""
+
+    __slots__ = ()
+
+    def key_of(self, identifier: str) -> str | None:
+        return identifier
+
 
 BOOL = CelType("bool")
 INT = CelType("int")
@@ -120,6 +134,8 @@ TIMESTAMP = CelType("timestamp")
 DURATION = CelType("duration")
 QUANTITY = CelType("kubernetes.Quantity")
 URL = CelType("kubernetes.URL")
+SEMVER = CelType("kubernetes.Semver")
+NAMED_FORMAT = CelType("kubernetes.NamedFormat")
 IP = CelType("net.IP")
 CIDR = CelType("net.CIDR")
 
@@ -138,6 +154,7 @@ def is_optional(candidate: CelType) -> bool:
 
 _NAMED = {t.name: t for t in (BOOL, INT, UINT, DOUBLE, STRING, BYTES, NULL, DYN, TIMESTAMP, DURATION)}
 _NAMED |= {"quantity": QUANTITY, "url": URL, "ip": IP, "cidr": CIDR}
+_NAMED |= {"semver": SEMVER, "namedformat": NAMED_FORMAT}
 
 
 def parse_type(text: str) -> CelType:

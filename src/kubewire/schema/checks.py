@@ -87,7 +87,7 @@ def _check_pattern(pattern: str, value: str, path: FieldPath, findings: Findings
 def _format_check(node: Schema) -> Check | None:
     if "string" not in node.types or node.int_or_string:
         return None
-    from kubewire.schema.formats import format_test  # few schemas have formats
+    from kubewire.formats import format_test  # few schemas have formats
 
     name = node.format
     test = format_test(name)
@@ -191,7 +191,7 @@ def enforced_format(node: Schema) -> str:
     if not node.format or node.int_or_string:
         return ""
     if node.type == "string":
-        from kubewire.schema.formats import format_test  # only wrong objects come here
+        from kubewire.formats import format_test  # only wrong objects come here
 
         return node.format if format_test(node.format) is not None else ""
     return numeric_format(node)

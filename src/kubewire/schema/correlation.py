@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubewire.schema.values import frozen
+from kubewire.schema.nodes import MAX_DEPTH
+from kubewire.schema.values import frozen, same
 
 if TYPE_CHECKING:
     from kubewire.paths import FieldPath
@@ -22,6 +23,34 @@ def old_entry(old: object, key: str, path: FieldPath) -> object:
     if not isinstance(old, dict) or key not in old or (not path and key in _OF_THE_ROOT):
         return UNRELATED
     return old[key]
+
+
+def unchanged(node: Schema, value: object, old: object, depth: int = 0) -> bool:
+    """Tell whether a value is what it was: the items of a list of type map may have changed their places.
+
+    Values that the schema does not describe, or that are nested too deep, are taken for changed.
+    """
+    if depth > MAX_DEPTH:
+        return False
+    if isinstance(value, dict) and isinstance(old, dict):
+        return len(value) == len(old) and all(
+            key in old
+            and (child := node.child(key)) is not None
+            and unchanged(child, entry, old[key], depth + 1)
+            for key, entry in value.items()
+        )
+    if (
+        isinstance(value, list)
+        and isinstance(old, list)
+        and node.list_type == "map"
+        and node.items is not None
+    ):
+        items, olds = node.items, OldItems(node, old)
+        return len(value) == len(old) and all(
+            (was := olds.like(item)) is not UNRELATED and unchanged(items, item, was, depth + 1)
+            for item in value
+        )
+    return same(value, old)
 
 
 class OldItems:

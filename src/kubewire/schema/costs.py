@@ -223,6 +223,9 @@ def _match(text: int, pattern: int, *_: int) -> int:
     return _tenth(text + 1) * max(1, -(-pattern // 4))
 
 
+# The expression that tests a named format is taken to be this long, whichever it is.
+_FORMAT_SIZE = 128
+
 # By the sizes of the operands; everything else costs one.
 _PRICES: dict[str, Callable[..., int]] = {
     **dict.fromkeys(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_"), _smaller),
@@ -233,6 +236,8 @@ _PRICES: dict[str, Callable[..., int]] = {
     **dict.fromkeys(
         ("isURL", "isQuantity", "isIP", "isCIDR", "ip", "cidr", "isSorted", "sum", "min", "max"), _traversal
     ),
+    **dict.fromkeys(("semver", "isSemver"), _traversal),
+    "validate": lambda _, text: _tenth(text) * _FORMAT_SIZE // 4,
     **dict.fromkeys(("contains", "indexOf", "lastIndexOf"), _search),
     **dict.fromkeys(("matches", "find", "findAll"), _match),
     **dict.fromkeys(

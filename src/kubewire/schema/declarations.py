@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Raw = Mapping[str, Any]
 
-_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
+_TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _OF_EVERY_RESOURCE = frozenset(("apiVersion", "kind", "metadata"))
 _NOT_SUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
@@ -60,9 +60,11 @@ def _visit(
         errors += _visit(below, below_place, below_context, rule_errors, costs)
     errors += _extension_problems(raw, place)
     errors += _list_problems(raw, place)
+    # In a part with faults, nobody can tell where a path leads.
+    part = None if errors else raw
     for number, rule in enumerate(raw.get("x-kubernetes-validations") or ()):
         at = place.child("x-kubernetes-validations").index(number)
-        errors += _rule_text_problems(raw, rule, at)
+        errors += _rule_text_problems(part, rule, at)
     if context.rules and not errors and raw.get("x-kubernetes-validations"):
         rule_errors += _rule_problems(raw, place, context, costs)
     return errors
@@ -217,15 +219,15 @@ def _map_key_problems(key: str, field: Raw, items: Raw, place: Place) -> Iterato
         )
 
 
-def _rule_text_problems(raw: Raw, rule: Raw, place: Place) -> Iterator[FieldError]:
+def _rule_text_problems(part: Raw | None, rule: Raw, place: Place) -> Iterator[FieldError]:
     """Yield what is wrong with a rule before anybody compiles it."""
     text, message = (rule.get("rule") or "").strip(), rule.get("message") or ""
     if not text:
         yield place.child("rule").required("rule is not specified")
     elif message and not message.strip():
-        yield place.child("message").invalid(message, "message must be non-empty if specified")
+        yield place.child("message").invalid(message, "must be non-empty if specified")
     elif _has_line_breaks(message.strip()):
-        yield place.child("message").invalid(message, "message must not contain line breaks")
+        yield place.child("message").invalid(message, "must not contain line breaks")
     elif _has_line_breaks(text) and not message:
         yield place.child("message").required("message must be specified if rule contains line breaks")
     expression = rule.get("messageExpression")
@@ -238,11 +240,11 @@ def _rule_text_problems(raw: Raw, rule: Raw, place: Place) -> Iterator[FieldErro
     if field_path:
         at = place.child("fieldPath")
         if not field_path.strip():
-            yield at.invalid(field_path, "fieldPath must be non-empty if specified")
+            yield at.invalid(field_path, "must be non-empty if specified")
         if _has_line_breaks(field_path):
-            yield at.invalid(field_path, "fieldPath must not contain line breaks")
-        if not leads_to_field(compile_schema(raw), field_path):
-            yield at.invalid(field_path, "fieldPath must be a valid path")
+            yield at.invalid(field_path, "must not contain line breaks")
+        if part is not None and not leads_to_field(compile_schema(part), field_path):
+            yield at.invalid(field_path, "must be a valid path")
 
 
 def _has_line_breaks(text: str) -> bool:

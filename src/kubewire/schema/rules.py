@@ -8,11 +8,10 @@ from kubewire import fielderrors
 from kubewire.fielderrors import OMITTED
 from kubewire.gotext import quote
 from kubewire.paths import show
-from kubewire.schema.correlation import UNRELATED, OldItems, old_entry
+from kubewire.schema.correlation import UNRELATED, OldItems, old_entry, unchanged
 from kubewire.schema.fieldpaths import parsed_field_path
 from kubewire.schema.findings import spelled
 from kubewire.schema.nodes import MAX_DEPTH, TooDeep
-from kubewire.schema.values import same
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
     from kubewire.fielderrors import FieldError
     from kubewire.paths import FieldPath
     from kubewire.schema.nodes import Schema
+
+    # A value that has an old state: the schema of both, the value, and what it was.
+    _Related = tuple[Schema, object, object]
 
 _LONGEST_MESSAGE = 5 * 1024
 
@@ -110,7 +112,7 @@ class _Evaluation:
         value: object,
         path: FieldPath,
         old: object,
-        ancestor: tuple[object, object] | None,
+        ancestor: _Related | None,
     ) -> None:
         """Evaluate the rules here and below; `ancestor` is the nearest value above with a known old state."""
         if len(path) > MAX_DEPTH:
@@ -120,7 +122,7 @@ class _Evaluation:
         if node.rules:
             self._evaluate(node, value, path, old, ancestor)
         if old is not UNRELATED:
-            ancestor = (value, old)
+            ancestor = (node, value, old)
         if isinstance(value, dict):
             olds = old if node.map_type != "atomic" else UNRELATED
             for key, entry in value.items():
@@ -138,13 +140,13 @@ class _Evaluation:
         value: object,
         path: FieldPath,
         old: object,
-        ancestor: tuple[object, object] | None,
+        ancestor: _Related | None,
     ) -> None:
         from kubewire.cel import ABSENT, Budget  # here, because most objects meet no rule at all
 
         self.budget = self.budget or Budget()
         was = ABSENT if old is UNRELATED or old is None else old
-        related = ancestor if old is UNRELATED else (value, old)
+        related = ancestor if old is UNRELATED else (node, value, old)
         for rule in rules_of(node, resource=not path or node.embedded):
             if self.over:
                 return
@@ -155,9 +157,9 @@ class _Evaluation:
                 continue
             if self._holds(rule, node, value, path, was):
                 continue
-            if not rule.uses_old and related is not None and same(*related):
-                continue  # it was as wrong before, and nobody touched it
-            self._report_broken(rule, node, value, path, was)
+            # What was as wrong before, and nobody touched, is only warned about.
+            tolerated = not rule.uses_old and related is not None and unchanged(*related)
+            self._report_broken(rule, node, value, path, was, tolerated=tolerated)
 
     def _holds(self, rule: Rule, node: Schema, value: object, path: FieldPath, was: object) -> bool:
         """Whether the value obeys the rule; a rule that cannot be evaluated is reported here and holds."""
@@ -180,7 +182,9 @@ class _Evaluation:
         text = spelled(self.schema, path)
         return "" if text == show(path) else text
 
-    def _report_broken(self, rule: Rule, node: Schema, value: object, path: FieldPath, was: object) -> None:
+    def _report_broken(
+        self, rule: Rule, node: Schema, value: object, path: FieldPath, was: object, *, tolerated: bool
+    ) -> None:
         detail = self._computed_message(rule, node, value, path, was)
         if self.over:
             return
@@ -192,13 +196,14 @@ class _Evaluation:
         shown = OMITTED if isinstance(value, (dict, list)) else value
         reason = rule.raw.get("reason")
         if reason == "FieldValueForbidden":
-            self.errors.append(fielderrors.forbidden(path, detail, written))
+            error = fielderrors.forbidden(path, detail, written)
         elif reason == "FieldValueRequired":
-            self.errors.append(fielderrors.required(path, detail, written))
+            error = fielderrors.required(path, detail, written)
         elif reason == "FieldValueDuplicate":
-            self.errors.append(fielderrors.duplicate(path, shown, written))
+            error = fielderrors.duplicate(path, shown, written)
         else:
-            self.errors.append(fielderrors.invalid(path, shown, detail, written))
+            error = fielderrors.invalid(path, shown, detail, written)
+        self.errors.append(error._replace(tolerated=tolerated))
 
     def _computed_message(self, rule: Rule, node: Schema, value: object, path: FieldPath, was: object) -> str:
         """Return what the rule's messageExpression says; nothing if it fails or says nothing fit to print."""

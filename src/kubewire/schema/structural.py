@@ -71,7 +71,7 @@ def structural_problems(openapi: Raw, at: str = "") -> list[FieldError]:
         problems = sorted(
             [*_invariants(openapi, "root", root), *_incomplete(openapi, openapi, root, root)], key=str
         )
-        problems = problems or list(default_problems(openapi, root))
+        problems = problems or default_problems(openapi, root)
     problems += declaration_problems(openapi, root, rules=not problems and not unsupported)
     if not problems and unsupported:
         problems = [root.invalid("", f"OpenAPIV3Schema '{unsupported.lstrip('$')}' is not supported")]

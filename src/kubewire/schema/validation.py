@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from kubewire import fielderrors
 from kubewire.fielderrors import OMITTED
 from kubewire.schema.checks import quoted_path, type_problem
-from kubewire.schema.correlation import UNRELATED, OldItems, old_entry
+from kubewire.schema.correlation import UNRELATED, OldItems, old_entry, unchanged
 from kubewire.schema.findings import NOWHERE, Findings, spelled
 from kubewire.schema.nodes import MAX_DEPTH, TooDeep
-from kubewire.schema.values import same
 
 if TYPE_CHECKING:
     from kubewire.fielderrors import FieldError
@@ -30,18 +29,27 @@ _BLOCKS_RULES = frozenset(
 
 
 def validate(
-    schema: Schema, obj: object, old: object = None, *, cel: bool = True, part: str = ""
+    schema: Schema,
+    obj: object,
+    old: object = None,
+    *,
+    cel: bool = True,
+    part: str = "",
+    tolerated: bool = False,
 ) -> list[FieldError]:
     """Return what is wrong with an object, as a Kubernetes API server says it.
 
     With `old`, the object is an update of it: what was wrong before and is unchanged is let pass, and rules that
     compare with the old value are evaluated. `cel=False` leaves rules out. `part` names the only field that is
-    looked at besides them, as in an update of a status. Never raises for a value made of dicts, lists, texts,
+    looked at besides them, as in an update of a status. `tolerated` also returns the rules that an unchanged value
+    may go on breaking. Never raises for a value made of dicts, lists, texts,
     numbers, booleans and None.
     """
     try:
         errors = _part_errors(schema, obj, old, part) if part else structure_errors(schema, obj, old)
-        return errors + _rule_errors(schema, obj, old, errors) if cel else errors
+        if cel:
+            errors += _rule_errors(schema, obj, old, errors)
+        return errors if tolerated else [error for error in errors if not error.tolerated]
     except TooDeep as problem:
         return [fielderrors.invalid((), OMITTED, str(problem), NOWHERE)]
 
@@ -114,7 +122,7 @@ class _Walk:
             self._visit_object(node, value, path, old)
         elif isinstance(value, list):
             self._visit_list(node, value, path, old)
-        if len(errors) > before and old is not UNRELATED and same(value, old):
+        if len(errors) > before and old is not UNRELATED and unchanged(node, value, old):
             del errors[before:]  # it was as wrong before, and nobody touched it
 
     def _visit_object(self, node: Schema, value: dict[str, object], path: FieldPath, old: object) -> None:

@@ -15,13 +15,17 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class YamlError(ValueError):
-    """Text that cannot be read, with the place (both counted from 1) and what to do about it."""
+    """Text that cannot be read, with the place (both counted from 1) and what to do about it.
 
-    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
+    `verdict` is what a Kubernetes API server says of such a text.
+    """
+
+    def __init__(self, message: str, line: int = 1, column: int = 1, verdict: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.line = line
         self.column = column
+        self.verdict = verdict or message
 
 
 class Position(NamedTuple):
@@ -81,7 +85,7 @@ class Events:
             message = "a tab cannot stand here; indent with spaces"
         else:
             message = " ".join(part for part in (bad.context, bad.problem) if part)
-        return YamlError(message, mark.line + 1, mark.column + 1)
+        return YamlError(message, mark.line + 1, mark.column + 1, _verdict(bad))
 
     def _bad_character(self, bad: yaml.reader.ReaderError) -> YamlError:
         # The only complaint with no line of its own, just the position of the character.
@@ -90,6 +94,15 @@ class Events:
         return YamlError(
             f"character U+{ord(self._text[at]):04X} is not allowed", line, at - self._text.rfind("\n", 0, at)
         )
+
+
+def _verdict(bad: yaml.MarkedYAMLError) -> str:
+    """Return a complaint as Go's reader of YAML has it: it counts lines from 0, and those of the scanner from 1."""
+    at, around = (mark.line if mark is not None else 0 for mark in (bad.problem_mark, bad.context_mark))
+    if at and isinstance(bad, yaml.scanner.ScannerError):
+        at += 1
+    line = at or around
+    return f"line {line}: {bad.problem}" if line else str(bad.problem)
 
 
 def position(event: yaml.Event) -> Position:

@@ -141,6 +141,18 @@ async def test_a_refused_token_is_looked_up_again_at_once(loaded, tmp_path):
     assert (await credentials.current()).headers == (("authorization", "Bearer two"),)
 
 
+async def test_a_token_file_that_is_just_being_written_changes_nothing(loaded, tmp_path):
+    file = tmp_path / "token"
+    file.write_text("old")
+    credentials = loaded(config({"tokenFile": "token"})).credentials
+    identity = await credentials.current()
+    file.write_text("")
+    assert not credentials.refused(identity)
+    assert await credentials.current() == identity
+    file.write_text("new")
+    assert credentials.refused(identity)
+
+
 async def test_a_token_that_is_none_is_not_sent_and_not_shown(loaded):
     credentials = loaded(config({"token": "half a\nsecret"})).credentials
     with pytest.raises(CredentialsError, match="the token is empty or holds") as refused:

@@ -69,7 +69,7 @@ async def test_several_conflicts_are_listed_by_owner(reef):
     ("body", "code", "message"),
     [
         pytest.param(b"a: [", 400, "error decoding YAML: ", id="no YAML"),
-        pytest.param(b"- 1", 400, "error decoding YAML: json: cannot unmarshal array into", id="a list"),
+        pytest.param(b"- 1", 400, "error decoding YAML: error unmarshaling JSON: ", id="a list"),
         pytest.param(b"", 400, "invalid object type: /, Kind=", id="nothing"),
         pytest.param(
             {**config_map(), "kind": "Secret"},
@@ -170,9 +170,12 @@ async def test_a_key_given_twice_is_met_as_the_validation_asks(reef, validation,
 
 
 @pytest.mark.parametrize("manager", ["alice", "kubectl"])
-async def test_metadata_may_be_null(reef, manager):
-    obj = await reef.apply(C, {**config_map(a="1"), "metadata": None}, manager)
-    assert obj["metadata"]["name"] == "c"
+async def test_metadata_may_be_null_where_there_is_an_object(reef, manager):
+    nameless = {**config_map(a="1"), "metadata": None}
+    with pytest.raises(errors.BadRequest, match="name must be provided"):
+        await reef.apply(C, nameless, manager)
+    await reef.apply(C, config_map(a="1"), manager)
+    assert (await reef.apply(C, nameless, manager))["metadata"]["name"] == "c"
 
 
 async def test_an_old_version_is_a_conflict_of_versions(reef):

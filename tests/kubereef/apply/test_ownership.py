@@ -48,8 +48,8 @@ async def test_a_write_that_changes_nothing_keeps_entries_and_version(reef):
 
 
 async def test_a_write_that_would_change_nothing_but_its_time_is_none(reef):
-    # No writer decides the grace period, so this leaves the object as it is, whoever claims it.
-    claim = {"metadata": {"deletionGracePeriodSeconds": 5}}
+    # A name that is given stays, so this leaves the object as it is, whoever claims it.
+    claim = {"metadata": {"generateName": "d-"}}
     await reef.client.create(MAPS, config_map(a="1"))
     await reef.client.patch(C, claim)
     before = await reef.client.get(C)
@@ -185,7 +185,7 @@ async def test_a_scale_that_makes_no_sense_breaks_nothing(reef, patch):
     answer = await reef.client.send(
         "PATCH", f"{D}/scale", patch, {"content-type": "application/merge-patch+json"}
     )
-    assert answer.status in (200, 400)
+    assert answer.status in (200, 400, 422)
 
 
 async def test_a_cluster_that_does_not_track_owners_still_knows_appliers(simulated_cluster):

@@ -11,6 +11,7 @@ from kubereef import simulation
 from kubereef.controllers.standard import CONTROLLERS
 from kubereef.serving import Settings, serving
 from kubewire.sources import SystemClock
+from tests.kubereef.conformance.cleaning import clean_up
 from tests.kubereef.conformance.comparing import Matcher, compared
 from tests.kubereef.conformance.running import Result, Run
 from tests.kubereef.conformance.scenarios import Scenario, every_step, label
@@ -56,6 +57,22 @@ def over_https(scenario: Scenario, directory: Path) -> list[Judged]:
                 return judge(scenario, run := Run(transport, scenario, _PATIENCE), await run())
             finally:
                 await transport.close()
+
+    return asyncio.run(story())
+
+
+def against(scenario: Scenario, url: str, token: str, authority: Path, identity: str) -> list[Judged]:
+    """Run a scenario against a server that is there already, and leave nothing behind; its names have the identity."""
+
+    async def story() -> list[Judged]:
+        trust = ssl.create_default_context(cafile=authority)
+        transport = Https(url, token, trust, SystemClock())
+        run = Run(transport, scenario, identity=identity)
+        try:
+            return judge(scenario, run, await run())
+        finally:
+            await clean_up(run, transport)
+            await transport.close()
 
     return asyncio.run(story())
 

@@ -33,13 +33,20 @@ class Result(NamedTuple):
 
 
 class Run:
-    """One scenario against one fresh server. `patience` bounds every wait, for a server that is still being built."""
+    """One scenario against one server. `patience` bounds every wait, for a server that is still being built.
 
-    def __init__(self, transport: Transport, scenario: Scenario, patience: float = 60.0) -> None:
+    Names in a scenario are made with `identity`, so that one server can have several of them after each other. What
+    a run makes is noted in `created`.
+    """
+
+    def __init__(
+        self, transport: Transport, scenario: Scenario, patience: float = 60.0, identity: str = "qkzxwv"
+    ) -> None:
         self._transport = transport
         self._scenario = scenario
         self._patience = patience
-        self.own = {"id": "qkzxwv", "ns": "tqkzxwv-a", "ns2": "tqkzxwv-b"}
+        self.own = {"id": identity, "ns": f"t{identity}-a", "ns2": f"t{identity}-b"}
+        self.created: list[str] = []
         self.variables: dict[str, Any] = {**self.own, **scenario.variables}
         self.results: list[Result] = []
 
@@ -70,6 +77,7 @@ class Run:
         made = await self._send("POST", url, {}, json.dumps(obj).encode())
         if made.status != 201:
             raise AssertionError(f"the server refused what the scenario needs: {made.body}")
+        self.created.append(f"{url}/{obj['metadata']['name']}")
 
     async def _run(self, steps: list[Step]) -> None:
         for step in steps:
@@ -90,7 +98,18 @@ class Run:
 
     async def _request(self, line: str, step: Step) -> Answer:
         method, url = self._fill(line).split(" ", 1)
-        return await self._send(method, self._with_query(url, step.get("query", {})), step, self._body(step))
+        url = self._with_query(url, step.get("query", {}))
+        answer = await self._send(method, url, step, self._body(step))
+        self._note(method, url, answer)
+        return answer
+
+    def _note(self, method: str, url: str, answer: Answer) -> None:
+        """Remember what a request has created."""
+        made = answer.body.get("metadata") if isinstance(answer.body, dict) else None
+        if answer.status != 201 or "dryRun" in url or not made or not made.get("uid") or not made.get("name"):
+            return
+        path = url.partition("?")[0]
+        self.created.append(f"{path}/{made['name']}" if method == "POST" else path)
 
     async def _send(self, method: str, url: str, step: Step, body: bytes | None) -> Answer:
         as_admin, headers = self._headers(method, step, has_body=body is not None)

@@ -38,10 +38,7 @@ class Scenario(NamedTuple):
     objects: dict[str, Any]
     definitions: list[str]
     namespaces: list[str]
-
-    @property
-    def needs_controllers(self) -> bool:
-        return self.name.startswith("controllers/")
+    needs_controllers: bool = False
 
 
 def names() -> list[str]:
@@ -65,6 +62,7 @@ def load(name: str) -> Scenario:
         content.get("objects", {}),
         content.get("crds", []),
         [variable for variable in ("ns", "ns2") if f"${{{variable}}}" in text],
+        content.get("needs") == "controllers",
     )
 
 

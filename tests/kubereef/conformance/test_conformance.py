@@ -22,7 +22,8 @@ def test_in_process_it_is_answered_as_by_kubernetes(name):
 
 # With controllers a scenario waits for minutes of real time, which the other test spends in virtual time.
 @pytest.mark.parametrize(
-    "name", [name for name in names() if name.startswith("server/") and not expected(name).all_later]
+    "name",
+    [name for name in names() if not load(name).needs_controllers and not expected(name).all_later],
 )
 def test_over_https_it_is_answered_as_by_kubernetes(name, certificates):
     problems = disagreements(over_https(load(name), certificates), expected(name))

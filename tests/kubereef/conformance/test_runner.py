@@ -6,6 +6,7 @@ import pytest
 
 from kubereef import simulation
 from tests.kubereef.conformance import paths
+from tests.kubereef.conformance.cleaning import clean_up
 from tests.kubereef.conformance.comparing import Matcher, compared
 from tests.kubereef.conformance.expectations import Expected, disagreements
 from tests.kubereef.conformance.judging import Judged, judge
@@ -179,6 +180,35 @@ def test_polls_watches_and_saved_values_work_together():
     assert first == second == []
     assert third == ['fields.data: expected {"not": "so"}, got "<absent>"']
     assert fourth[0] == "waited 30 s in vain: the status is 404, not 200"
+
+
+def test_what_a_run_has_made_is_taken_away_whatever_holds_it():
+    """On a server that has no controllers, where nobody else would end a namespace."""
+    held = {"metadata": {"name": "held-${id}", "finalizers": ["example.com/x"]}}
+    steps: list[Step] = [
+        {"request": "POST /api/v1/nodes", "body": held, "compare": "status"},
+        {"request": "POST ${cm}", "body": {"metadata": {"name": "a"}}, "compare": "status"},
+        {"request": "POST ${cm}?dryRun=All", "body": {"metadata": {"name": "b"}}, "compare": "status"},
+    ]
+    variables = {"cm": "/api/v1/namespaces/${ns}/configmaps"}
+    scenario = Scenario("server/own", "", steps, [], variables, {}, [], ["ns"])
+
+    async def story():
+        cluster = simulation.SimulatedCluster()
+        await cluster.start()
+        transport = InProcess(cluster.server)
+        run = Run(transport, scenario, identity="other")
+        await run()
+        made = list(run.created)
+        await clean_up(run, transport)
+        gone = [(await transport.send("GET", path, [], None, as_admin=True)).status for path in made]
+        await cluster.stop()
+        return made, gone
+
+    made, gone = simulation.run(story())
+    namespace = "/api/v1/namespaces/tother-a"
+    assert made == [namespace, "/api/v1/nodes/held-other", f"{namespace}/configmaps/a"]
+    assert gone == [404, 404, 404]
 
 
 def test_a_token_may_be_made_later_than_the_account_whose_uid_it_has():

@@ -249,7 +249,7 @@ async def test_a_definition_waits_for_objects_that_are_held_and_takes_no_new_one
         "True",
         "InstanceDeletionInProgress",
     )
-    with pytest.raises(errors.MethodNotAllowed, match="while custom resource definition is terminating"):
+    with pytest.raises(errors.Forbidden, match="while custom resource definition is terminating"):
         await boxes.create(BOXES, box("late"))
     await boxes.patch(f"{BOXES}/b", {"metadata": {"finalizers": None}})
     with pytest.raises(errors.NotFound):

@@ -92,6 +92,25 @@ def _scale(**paths):
             id="a selectable field that is an object",
         ),
         pytest.param(
+            _with(
+                lambda spec: spec["versions"][0].update(
+                    selectableFields=[{"jsonPath": ".spec.a"}],
+                    schema={
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "properties": {
+                                "spec": {"type": "object", "properties": {"a": {"$ref": "#/definitions/x"}}}
+                            },
+                        }
+                    },
+                )
+            ),
+            [
+                "spec.validation.openAPIV3Schema.properties[spec].properties[a].$ref: Forbidden: $ref is not supported"
+            ],
+            id="a selectable field of a schema that refers to another",
+        ),
+        pytest.param(
             _with(lambda spec: spec.update(conversion={"strategy": "Webhook"})),
             [
                 "spec.conversion.conversionReviewVersions: Required value",

@@ -90,48 +90,56 @@ async def test_somebody_must_be_named(cluster, headers, message):
 
 
 @pytest.mark.parametrize(
-    ("headers", "message"),
+    ("headers", "mode"),
     [
-        pytest.param(
-            {"user": "alice"},
-            'users "alice" is forbidden: User "bob" cannot impersonate resource "users" in API group ""'
-            " at the cluster scope",
-            id="a user",
-        ),
-        pytest.param(
-            {"user": "system:serviceaccount:ns:robot"},
-            'serviceaccounts "robot" is forbidden: User "bob" cannot impersonate resource "serviceaccounts"'
-            ' in API group "" in the namespace "ns"',
-            id="an account",
-        ),
-        pytest.param(
-            {"user": "carol", "group": "ops"},
-            'groups "ops" is forbidden: User "bob" cannot impersonate resource "groups" in API group ""'
-            " at the cluster scope",
-            id="a group",
-        ),
-        pytest.param(
-            {"user": "carol", "uid": "7"},
-            'uids.authentication.k8s.io "7" is forbidden: User "bob" cannot impersonate resource "uids"'
-            ' in API group "authentication.k8s.io" at the cluster scope',
-            id="a uid",
-        ),
-        pytest.param(
-            {"user": "carol", "extra_scope": "all"},
-            'userextras.authentication.k8s.io "all" is forbidden: User "bob" cannot impersonate resource'
-            ' "userextras/scope" in API group "authentication.k8s.io" at the cluster scope',
-            id="more",
-        ),
+        pytest.param({"user": "alice"}, "user-info", id="a user"),
+        pytest.param({"user": "system:serviceaccount:ns:robot"}, "serviceaccount", id="an account"),
+        pytest.param({"user": "system:node:n1"}, "arbitrary-node", id="a node"),
+        pytest.param({"user": "carol", "group": "ops"}, "user-info", id="a group"),
+        pytest.param({"user": "carol", "uid": "7"}, "user-info", id="a uid"),
+        pytest.param({"user": "carol", "extra_scope": "all"}, "user-info", id="more"),
     ],
 )
-async def test_only_those_who_may_act_as_others(cluster, grant, headers, message):
+async def test_only_those_who_may_act_as_others(cluster, grant, headers, mode):
     await grant(
         [{"apiGroups": [""], "resources": ["users"], "resourceNames": ["carol"], "verbs": ["impersonate"]}],
         BOB,
     )
     with pytest.raises(errors.Forbidden) as refused:
         await effective(cluster, User("bob"), **headers)
-    assert refused.value.message == message
+    because = f'forbidden: User "bob" cannot impersonate-on:{mode}:get path "/api"'
+    assert refused.value.message == because
+
+
+async def test_an_account_with_groups_can_be_impersonated_in_the_old_way_alone(cluster, grant):
+    await grant([{"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"]}], BOB)
+    with pytest.raises(errors.Forbidden, match='cannot impersonate resource "serviceaccounts"'):
+        await effective(cluster, User("bob"), user="system:serviceaccount:ns:robot", group="ops")
+
+
+THE_USER = {
+    "apiGroups": ["authentication.k8s.io"],
+    "resources": ["users"],
+    "resourceNames": ["alice"],
+    "verbs": ["impersonate:user-info"],
+}
+THE_ACTION = {"nonResourceURLs": ["/api"], "verbs": ["impersonate-on:user-info:get"]}
+
+
+async def test_one_may_act_as_another_for_single_actions(cluster, grant):
+    await grant([THE_USER, THE_ACTION], BOB)
+    assert (await effective(cluster, User("bob"), user="alice")).name == "alice"
+    with pytest.raises(errors.Forbidden):
+        await effective(cluster, User("bob"), user="carol")
+
+
+@pytest.mark.parametrize(
+    "rule", [pytest.param(THE_USER, id="the action"), pytest.param(THE_ACTION, id="the user")]
+)
+async def test_for_single_actions_one_may_not_lack(cluster, grant, rule):
+    await grant([rule], BOB)
+    with pytest.raises(errors.Forbidden):
+        await effective(cluster, User("bob"), user="alice")
 
 
 async def test_those_who_may_act_as_one_are_that_one_from_then_on(cluster, grant):

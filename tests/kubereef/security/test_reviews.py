@@ -89,7 +89,7 @@ async def test_a_local_review_stays_in_its_namespace(frank, admin):
         pytest.param(
             "selfsubjectaccessreviews",
             {"resourceAttributes": LIST_PODS, "nonResourceAttributes": {"path": "/x", "verb": "get"}},
-            'spec.nonResourceAttributes: Invalid value: {"path":"/x","verb":"get"}:'
+            'spec.nonResourceAttributes: Invalid value: {"Path":"/x","Verb":"get"}:'
             " cannot be specified in combination with resourceAttributes",
             id="two things are asked",
         ),

@@ -94,7 +94,7 @@ async def test_no_token_for_an_account_that_does_not_exist(admin):
 @pytest.mark.parametrize(
     ("metadata", "error", "message"),
     [
-        ({"name": "other"}, errors.BadRequest, "must specify matching service account name"),
+        ({"name": "other"}, errors.Invalid, "must match the service account name if specified"),
         ({"namespace": "other"}, errors.BadRequest, "must specify matching namespace"),
         ({"uid": "1"}, errors.Conflict, r"the UID in the token request \(1\) does not match"),
     ],

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from kubereef.server.badjson import complaint, without_half_characters
 from kubereef.server.media import decoded_json
+from kubewire.badjson import complaint, without_half_characters
 
 END = "unexpected end of JSON input"
 

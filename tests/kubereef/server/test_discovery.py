@@ -166,4 +166,5 @@ async def test_a_part_without_an_answer_is_not_shown():
 
 
 async def test_only_reading_is_allowed(client):
-    assert (await client.send("POST", "/apis", {})).status == 405
+    assert (await client.send("POST", "/apis/apps/v1", {})).status == 405
+    assert (await client.send("HEAD", "/api/v1/namespaces")).status == 405

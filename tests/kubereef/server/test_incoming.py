@@ -192,17 +192,38 @@ async def test_a_patch_that_leaves_a_wrong_value_is_refused(server, media_type, 
         ("application/merge-patch+json", b"[", "error decoding patch: unexpected end of JSON input"),
         ("application/strategic-merge-patch+json", b"[", "unexpected end of JSON input"),
         (
+            "application/strategic-merge-patch+json",
+            b'["a"]',
+            "json: cannot unmarshal array into Go value of type map[string]interface {}",
+        ),
+        (
             "application/json-patch+json",
             b"{}",
             "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
         ),
     ],
-    ids=["a merge", "a strategic merge", "a JSON patch"],
+    ids=["a merge", "a strategic merge", "a strategic merge with a list", "a JSON patch"],
 )
 async def test_a_patch_that_is_none_is_refused(server, media_type, raw, want):
     await send(server, "POST", CONFIG_MAPS, {"metadata": {"name": "c"}})
     status, answer = await send(server, "PATCH", f"{CONFIG_MAPS}/c", raw, media_type)
     assert (status, answer["message"]) == (400, want)
+
+
+async def test_a_strategic_merge_with_null_changes_nothing(server):
+    _, made = await send(server, "POST", CONFIG_MAPS, {"metadata": {"name": "c"}})
+    status, answer = await send(
+        server, "PATCH", f"{CONFIG_MAPS}/c", b"null", "application/strategic-merge-patch+json"
+    )
+    assert (status, answer) == (200, made)
+
+
+async def test_a_namespace_without_a_name_is_refused_for_that_alone(server):
+    status, answer = await send(server, "POST", "/api/v1/namespaces", {})
+    assert (status, answer["message"]) == (
+        422,
+        'Namespace "" is invalid: metadata.name: Required value: name or generateName is required',
+    )
 
 
 async def test_a_field_that_a_patch_gives_twice_is_refused_by_strict_validation(server):

@@ -1,5 +1,7 @@
 """OpenAPI documents describe what is served, well enough for kubectl."""
 
+import re
+
 import pytest
 
 from kubereef.cluster import Cluster
@@ -114,6 +116,51 @@ async def test_the_older_document_holds_every_kind_in_simpler_words(client):
     assert set(_references(document)) <= known
 
 
+async def test_the_older_document_tells_what_every_operation_takes_and_gives(client):
+    paths = (await client.get("/openapi/v2"))["paths"]
+    box = {"$ref": "#/definitions/com.example.v1.Box"}
+    create = paths[BOXES]["post"]
+    assert create["consumes"] == ["*/*"]
+    assert create["produces"] == ["application/json", "application/yaml"]
+    assert create["parameters"][0] == {"name": "body", "in": "body", "required": True, "schema": box}
+    assert {code: answer.get("schema") for code, answer in create["responses"].items()} == {
+        **dict.fromkeys(("200", "201", "202"), box),
+        "401": None,
+    }
+    patch = paths[f"{BOXES}/{{name}}"]["patch"]
+    assert patch["consumes"] == [
+        "application/apply-patch+yaml",
+        "application/json-patch+json",
+        "application/merge-patch+json",
+    ]
+    force = next(one for one in patch["parameters"] if one["name"] == "force")
+    assert (force["in"], force["type"]) == ("query", "boolean")
+    assert {one["name"] for one in paths[f"{BOXES}/{{name}}"]["parameters"]} == {"name", "namespace"}
+
+
+async def test_every_parameter_of_the_older_document_is_of_its_grammar(client):
+    for path, item in (await client.get("/openapi/v2"))["paths"].items():
+        for operation in (part for method, part in item.items() if method != "parameters"):
+            parameters = [*item["parameters"], *operation.get("parameters", ())]
+            names = [(one["in"], one["name"]) for one in parameters]
+            assert len(names) == len(set(names)), path
+            assert {name for place, name in names if place == "path"} == set(re.findall(r"{(\w+)}", path))
+            for one in parameters:
+                assert ("schema" in one) == (one["in"] == "body"), (
+                    "only a body has a schema, all others a type"
+                )
+                assert ("type" in one) == (one["in"] != "body")
+
+
+async def test_a_patch_of_a_built_in_kind_can_be_of_four_kinds(client):
+    paths = (await client.get("/openapi/v3/apis/apps/v1"))["paths"]
+    patch = paths["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
+    assert set(patch["requestBody"]["content"]) == {
+        f"application/{kind}"
+        for kind in ("apply-patch+yaml", "json-patch+json", "merge-patch+json", "strategic-merge-patch+json")
+    }
+
+
 PROTOBUF = {"accept": "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}
 
 
@@ -135,6 +182,56 @@ async def test_the_older_document_comes_in_protobuf_for_kubectl_and_follows_what
     await client.delete(f"{DEFINITIONS}/boxes.example.com")
     after = await client.send("GET", "/openapi/v2", None, PROTOBUF)
     assert b"/apis/example.com/v1/" not in after.body
+
+
+async def test_the_document_in_protobuf_holds_the_schemas_with_all_that_they_say(client):
+    body = (await client.send("GET", "/openapi/v2", None, PROTOBUF)).body
+    definitions = dict(_entries(_fields(_fields(body)[9][0])[1]))
+    box = _fields(definitions[b"com.example.v1.Box"])
+    properties = dict(_entries(_fields(box[25][0])[1]))
+    spec = _fields(properties[b"spec"])
+    assert spec[4] == [b"What the box should be."]
+    size = _fields(dict(_entries(_fields(spec[25][0])[1]))[b"size"])
+    assert _fields(size[22][0])[1] == [b"integer"]
+    extensions = {name: _fields(value)[2][0] for name, value in _entries(box[31])}
+    kind = [{"group": "example.com", "kind": "Box", "version": "v1"}]
+    assert decode(extensions[b"x-kubernetes-group-version-kind"]) == kind
+    pod = _fields(definitions[b"io.k8s.api.core.v1.PodSpec"])
+    assert pod[19] == [b"containers"]
+
+
+def _fields(message):
+    """Return the values of a message of the protobuf format, by the numbers of their fields."""
+    found: dict[int, list[bytes]] = {}
+    place = 0
+
+    def varint():
+        nonlocal place
+        value = shift = 0
+        while True:
+            byte = message[place]
+            place += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while place < len(message):
+        tag = varint()
+        length = {0: 0, 1: 8}.get(tag & 7)
+        if length == 0:
+            found.setdefault(tag >> 3, []).append(varint())
+            continue
+        length = length or varint()
+        found.setdefault(tag >> 3, []).append(message[place : place + length])
+        place += length
+    return found
+
+
+def _entries(messages):
+    """Return the names and values of a map."""
+    for one in map(_fields, messages):
+        yield one[1][0], one[2][0]
 
 
 async def test_a_group_that_is_gone_has_no_document(client):

@@ -4,7 +4,9 @@ import asyncio
 from itertools import count, pairwise
 from typing import Any, cast
 
+from kubereef.server.selection import MAX_CACHED
 from kubereef.server.watching import BOOKMARK_INTERVAL, _events
+from kubereef.store.records import Change, Key, Record
 from kubereef.store.store import Store
 from kubereef.store.watchers import Watcher
 
@@ -51,7 +53,20 @@ class AnyFeed:
 async def test_a_change_that_comes_when_a_bookmark_is_due_is_told_before_it(virtual_time):
     """Whoever begins again at a bookmark is never told what came before it."""
     watcher, feed = Watcher("configmaps", lambda _: None), cast(Any, AnyFeed())
-    change = cast(Any, "a change")
+    change = Change("ADDED", Record(Key("configmaps", "default", "a"), 2, b"{}"), None)
     asyncio.get_running_loop().call_later(BOOKMARK_INTERVAL, watcher.deliver, [change])
     told = _events(Store(), feed, watcher, [], 1.5 * BOOKMARK_INTERVAL, None)
     assert [line async for line in told] == [b"change", b"bookmark"]
+
+
+async def test_ever_new_selections_leave_nothing_with_the_changes_they_look_at(simulated_cluster):
+    """A change is kept for long, and anybody may make up a selector."""
+    client, store = simulated_cluster.client, simulated_cluster.cluster.store
+    start = store.revision
+    await client.create(CM, {"metadata": {"name": "a", "labels": {"n": "7"}}})
+    [change] = [one for one in store.history.since(start) if one.key.name == "a"]
+    for number in range(2 * MAX_CACHED):
+        url = f"{CM}?labelSelector=n%3D{number}&resourceVersion={start}&timeoutSeconds=1"
+        heard = [event["type"] async for event in client.watch(url)]
+        assert heard == (["ADDED"] if number == 7 else [])
+    assert len(change.cache) == MAX_CACHED

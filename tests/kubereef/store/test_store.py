@@ -12,7 +12,7 @@ from kubereef.store.history import History
 from kubereef.store.journal import SqliteJournal
 from kubereef.store.records import Key
 from kubereef.store.store import Store
-from kubereef.store.watchers import QUEUE_LIMIT, CutOff
+from kubereef.store.watchers import QUEUE_BYTES, QUEUE_LIMIT, CutOff
 
 
 def key(name, namespace="default", resource="configmaps"):
@@ -168,6 +168,20 @@ async def test_a_slow_watcher_is_cut_off_and_others_are_not():
     with pytest.raises(CutOff):
         await slow.next()
     assert heard == QUEUE_LIMIT + 1
+
+
+async def test_a_watcher_is_cut_off_before_it_holds_more_than_the_history_may():
+    store = Store()
+    slow = store.watch("configmaps", store.revision)
+    quick = store.watch("configmaps", store.revision)
+    size = QUEUE_BYTES // 16
+    for number in range(17):
+        obj = {"metadata": {"name": f"n{number}"}, "data": {"k": "x" * size}}
+        await store.put(Key("configmaps", "default", f"n{number}"), obj, None).done()
+        assert len(await quick.next()) == 1
+    with pytest.raises(CutOff):
+        slow.drain()
+    assert store.watcher_count == 1
 
 
 async def test_writes_that_gather_during_a_commit_are_one_group(journal):

@@ -30,12 +30,26 @@ SCHEMA = compile_schema(
                     "ruled": {"type": "string", "x-kubernetes-validations": [{"rule": "self != 'bad'"}]},
                     "pair": {
                         "type": "object",
-                        "properties": {"l": {"type": "integer"}, "r": {"type": "integer"}},
+                        "properties": {
+                            "l": {"type": "integer"},
+                            "r": {"type": "integer"},
+                            "s": {
+                                "type": "array",
+                                "x-kubernetes-list-type": "map",
+                                "x-kubernetes-list-map-keys": ["name"],
+                                "items": NAMED,
+                            },
+                        },
                         "x-kubernetes-validations": [{"rule": "self.l <= self.r"}],
                     },
                     "ruled_list": {
                         "type": "array",
                         "items": {"type": "string", "x-kubernetes-validations": [{"rule": "self != 'bad'"}]},
+                    },
+                    "open": {
+                        "type": "object",
+                        "minProperties": 3,
+                        "x-kubernetes-preserve-unknown-fields": True,
                     },
                     "fixed": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]},
                 },
@@ -109,11 +123,32 @@ SCHEMA = compile_schema(
             id="a rule on the items of a changed list is not",
         ),
         pytest.param({"fixed": "a"}, {"fixed": "b"}, ["spec.fixed"], id="a transition is always judged"),
+        pytest.param(
+            {"pair": {"l": 2, "r": 1, "s": [{"name": "a"}, {"name": "b"}]}},
+            {"pair": {"l": 2, "r": 1, "s": [{"name": "b"}, {"name": "a"}]}},
+            [],
+            id="items of a list that is a map may change their places",
+        ),
+        pytest.param(
+            {"open": {"a": 1, "b": 2}},
+            {"open": {"a": 1, "b": 2}, "b": "x"},
+            ["spec.open"],
+            id="what no schema describes counts as changed",
+        ),
     ],
 )
 def test_ratcheting(old, new, fields):
     errors = validate(SCHEMA, {"spec": new}, {"spec": old})
     assert [error.field for error in errors] == fields
+
+
+def test_a_rule_that_an_unchanged_value_goes_on_breaking_is_told_on_request():
+    old, new = {"spec": {"ruled": "bad"}}, {"spec": {"ruled": "bad", "b": "x"}}
+    (told,) = validate(SCHEMA, new, old, tolerated=True)
+    assert told.tolerated
+    assert str(told) == "spec.ruled: Invalid value: \"bad\": failed rule: self != 'bad'"
+    (refused,) = validate(SCHEMA, new, {"spec": {}}, tolerated=True)
+    assert not refused.tolerated
 
 
 def test_the_version_is_always_judged():

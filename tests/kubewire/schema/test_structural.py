@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubewire.schema import structural_problems
+from kubewire.schema import MAX_DEPTH, structural_problems
 
 STRING = {"type": "string"}
 SHORT = {"type": "string", "maxLength": 9}
@@ -364,6 +364,60 @@ def test_refused(spec, want):
 def test_the_root_of_a_definition(root, want):
     openapi = {"type": "object", **root}
     assert [str(problem) for problem in structural_problems(openapi, "s")] == want
+
+
+def nested(depth):
+    value: dict[str, object] = {}
+    for _ in range(depth - 1):
+        value = {"a": value}
+    return value
+
+
+ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+@pytest.mark.parametrize(
+    ("schema", "place"),
+    [
+        pytest.param(lambda default: fields(a={**ANY, "default": default}), "properties[a]", id="in a field"),
+        pytest.param(
+            lambda default: {"type": "array", "items": {**ANY, "default": default}}, "items", id="in a list"
+        ),
+        pytest.param(
+            lambda default: {"type": "object", "additionalProperties": {**ANY, "default": default}},
+            "additionalProperties",
+            id="in a map",
+        ),
+    ],
+)
+def test_no_default_is_so_deep_that_objects_with_it_could_not_be_read(schema, place):
+    root, spec = 1, 1
+    deepest = MAX_DEPTH - root - spec
+    assert problems(schema(nested(deepest))) == []
+    assert problems(schema(nested(deepest + 1))) == [
+        f"{SPEC}.{place}.default: Invalid value: nested deeper than {MAX_DEPTH} levels"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "place"),
+    [
+        pytest.param({"type": "array", "items": [STRING], "default": ["a"]}, "items", id="right there"),
+        pytest.param(
+            {**fields(a={"type": "array", "items": [STRING]}), "default": {"a": ["b"]}},
+            "properties[a].items",
+            id="below the default",
+        ),
+    ],
+)
+def test_a_list_of_schemas_with_a_default_is_refused_for_the_list(schema, place):
+    assert problems(schema) == [f"{SPEC}.{place}: Forbidden: items must be a schema object and not an array"]
+
+
+def test_a_path_of_a_rule_is_not_followed_in_a_part_that_is_refused():
+    rule = {"rule": "true", "fieldPath": ".a"}
+    part = {**fields(a={"$ref": "#/definitions/x"}), "x-kubernetes-validations": [rule]}
+    assert problems(part) == [f"{SPEC}.properties[a].$ref: Forbidden: $ref is not supported"]
 
 
 def test_labels_have_no_defaults():

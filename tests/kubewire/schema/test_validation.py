@@ -197,7 +197,7 @@ def of_type(wanted, found):
         pytest.param(
             {"type": "array", "maxItems": 1, "items": {}},
             [1, 2],
-            "Too many: 2: must have at most 1 items",
+            "Too many: 2: must have at most 1 item",
             "FieldValueTooMany",
             id="too long a list",
         ),
@@ -218,7 +218,7 @@ def of_type(wanted, found):
         pytest.param(
             {"type": "object", "maxProperties": 1, "additionalProperties": True},
             {"a": 1, "b": 2},
-            "Too many: 2: must have at most 1 items",
+            "Too many: 2: must have at most 1 item",
             "FieldValueTooMany",
             id="too many properties",
         ),

@@ -192,3 +192,21 @@ def test_what_is_written_as_json_is_read_back(value):
 def test_any_text_is_read_or_refused_in_words(text):
     with contextlib.suppress(YamlError):
         list(load_all(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        pytest.param("a: b: c", "mapping values are not allowed in this context", id="in the first line"),
+        pytest.param(
+            "a: b\n c: d", "line 2: mapping values are not allowed in this context", id="in another line"
+        ),
+        pytest.param("a: [b", "line 1: did not find expected ',' or ']'", id="at the end"),
+        pytest.param("a: b\n- c", "line 1: did not find expected key", id="where a key should be"),
+        pytest.param('a: "\\q"', "found unknown escape character", id="in a text"),
+    ],
+)
+def test_a_server_says_of_text_that_is_no_yaml(text, verdict):
+    with pytest.raises(YamlError) as refused:
+        load(text)
+    assert refused.value.verdict == verdict

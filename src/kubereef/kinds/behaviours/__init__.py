@@ -21,6 +21,7 @@ from kubereef.kinds.behaviours.pods import PODS
 from kubereef.kinds.behaviours.priorities import PRIORITY_CLASSES
 from kubereef.kinds.behaviours.serviceaccounts import SERVICE_ACCOUNTS
 from kubereef.kinds.behaviours.services import SERVICES
+from kubereef.kinds.behaviours.webhooks import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from kubereef.kinds.resource import Behaviour
 
 BEHAVIOURS: dict[str, Behaviour] = {
@@ -38,6 +39,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "jobs.batch": JOBS,
     "leases.coordination.k8s.io": LEASES,
     "limitranges": limits.LIMIT_RANGES,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": MUTATING_WEBHOOKS,
     "namespaces": NAMESPACES,
     "networkpolicies.networking.k8s.io": NETWORK_POLICIES,
     "nodes": NODES,
@@ -55,4 +57,5 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "serviceaccounts": SERVICE_ACCOUNTS,
     "services": SERVICES,
     "storageclasses.storage.k8s.io": volumes.STORAGE_CLASSES,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": VALIDATING_WEBHOOKS,
 }

@@ -30,7 +30,10 @@ def beside_spec(new: Object, old: Object) -> None:
 
 def go_struct(*fields: tuple[str, object]) -> Verbatim:
     """Return a value as messages show Kubernetes' internal structs: by Go's field names, in Go's order."""
-    return Verbatim("{" + ",".join(f'"{name}":{as_json(value)}' for name, value in fields) + "}")
+    shown = (value if isinstance(value, Verbatim) else as_json(value) for _, value in fields)
+    return Verbatim(
+        "{" + ",".join(f'"{name}":{text}' for (name, _), text in zip(fields, shown, strict=True)) + "}"
+    )
 
 
 def path_segment_name(name: str) -> list[str]:

@@ -1,7 +1,6 @@
 """ConfigMaps and Secrets: data under keys that can be files. Both can be frozen for good."""
 
 import base64
-import binascii
 import json
 
 from kubereef.kinds.behaviours.checks import listed, unchanged
@@ -9,6 +8,7 @@ from kubereef.kinds.behaviours.podspec_validation.checks import Problems, config
 from kubereef.kinds.columns import AGE, NAME, count, text
 from kubereef.kinds.resource import Behaviour, Object
 from kubewire import fielderrors
+from kubewire.badjson import complaint
 from kubewire.paths import Key
 
 _MAX_SIZE = 1024 * 1024
@@ -36,7 +36,7 @@ def _config_map(config: Object) -> Problems:
         yield from named(("binaryData", Key(key)), key, config_key)
         size += _decoded_size(value)
     if size > _MAX_SIZE:
-        yield fielderrors.too_long((), _MAX_SIZE)
+        yield fielderrors.too_long((), _MAX_SIZE, "[]")
 
 
 def _frozen(new: Object, old: Object, fields: tuple[str, ...]) -> Problems:
@@ -92,11 +92,13 @@ def _json_file(data: Object, key: str) -> Problems:
     if key not in data:
         yield fielderrors.required(at)
         return
+    content = base64.b64decode(data[key]).decode(errors="replace")
     try:
-        json.loads(base64.b64decode(data[key]))
-    except (ValueError, RecursionError, binascii.Error):
+        json.loads(content)
+    except (ValueError, RecursionError) as bad:
         # The value is a secret; messages must not show it.
-        yield fielderrors.invalid(at, "<secret contents redacted>", "not valid JSON")
+        because = complaint(content, bad) if isinstance(bad, ValueError) else "exceeded max depth"
+        yield fielderrors.invalid(at, "<secret contents redacted>", because)
 
 
 def _secret_update(new: Object, old: Object) -> Problems:

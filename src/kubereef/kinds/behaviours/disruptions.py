@@ -47,6 +47,7 @@ POD_DISRUPTION_BUDGETS = Behaviour(
     prepare_status=checks.beside_spec,
     validate=checks.listed(_budget),
     validate_status=checks.listed(_status),
+    check_name=checks.path_segment_name,
     counts_generations=True,
     needs_version=True,
     columns=(

@@ -93,6 +93,13 @@ def _slice_warnings(endpoint_slice: Object) -> list[str]:
     return ["spec.addressType: FQDN endpoints are deprecated"] if is_old else []
 
 
+def _changed_slice(new: Object, old: Object) -> Problems:
+    """Yield what is wrong with an update; endpoints that nobody touched are not judged again."""
+    same = new.get("endpoints") == old.get("endpoints")
+    yield from _slice({**new, "endpoints": []} if same else new)
+    yield from checks.unchanged(("addressType",), new.get("addressType"), old.get("addressType"))
+
+
 def _slice(endpoint_slice: Object) -> Problems:
     kind = endpoint_slice.get("addressType") or ""
     if not kind:
@@ -150,10 +157,10 @@ def _slice_address(one: FieldPath, all_of: FieldPath, given: str, kind: str) -> 
     found = read_address(given)
     if found is None:
         yield from address(one, given)
-    elif f"IPv{found.version}" != kind:
+        return
+    if f"IPv{found.version}" != kind:
         yield fielderrors.invalid(all_of, given, f"must be an {kind} address")
-    else:
-        yield from checks.no_special_address(one, given)
+    yield from checks.no_special_address(one, given)
 
 
 def _slice_ports(ports: list[Object]) -> Problems:
@@ -170,10 +177,6 @@ def _slice_ports(ports: list[Object]) -> Problems:
             yield fielderrors.duplicate((*here, "name"), name)
         seen.add(name)
         yield from _protocol_and_application(here, port)
-
-
-def _type_kept(new: Object, old: Object) -> Problems:
-    yield from checks.unchanged(("addressType",), new.get("addressType"), old.get("addressType"))
 
 
 def _some(shown: list[str]) -> str:
@@ -219,8 +222,8 @@ ENDPOINT_SLICES = Behaviour(
     defaults=_slice_defaults,
     prepare_create=_drop_topology,
     warnings=_slice_warnings,
-    validate=checks.listed(_slice),
-    validate_update=checks.listed(_type_kept),
+    validate_create=checks.listed(_slice),
+    validate_update=checks.listed(_changed_slice),
     counts_generations=True,
     columns=(
         NAME,

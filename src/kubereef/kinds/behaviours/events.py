@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kubereef.kinds.behaviours.checks import go_struct, listed, unchanged
+from kubereef.kinds.behaviours.checks import go_struct, listed, path_segment_name, unchanged
 from kubereef.kinds.behaviours.podspec_validation.checks import Problems, named
 from kubereef.kinds.columns import UNKNOWN, at, duration, since
 from kubereef.kinds.resource import Behaviour, Column, Conversion, Object, TableMoment
@@ -173,6 +173,7 @@ def _field(*path: str) -> Callable[[Object], str]:
 _COMMON_FIELDS = {"reason": _field("reason"), "type": _field("type")}
 
 EVENTS = Behaviour(
+    check_name=path_segment_name,
     validate=lambda event: list(_problems(event, "reportingComponent")),
     put_creates=True,
     selectable={

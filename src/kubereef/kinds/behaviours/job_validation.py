@@ -96,11 +96,15 @@ def _mode(spec: Object) -> Problems:
     if mode not in ("NonIndexed", "Indexed"):
         yield fielderrors.not_supported(("spec", "completionMode"), mode, ("NonIndexed", "Indexed"))
     elif mode == "NonIndexed":
-        for field, value in (("backoffLimitPerIndex", per_index), ("maxFailedIndexes", most_failed)):
-            if value is not None:
-                yield fielderrors.invalid(("spec", field), value, "requires indexed completion mode")
+        yield from _needs_indexes(spec)
     else:
         yield from _indexed(spec)
+
+
+def _needs_indexes(spec: Object) -> Problems:
+    for field in ("backoffLimitPerIndex", "maxFailedIndexes"):
+        if spec.get(field) is not None:
+            yield fielderrors.invalid(("spec", field), spec[field], "requires indexed completion mode")
 
 
 def _indexed(spec: Object) -> Problems:
@@ -310,6 +314,8 @@ def update_problems(new: Object, old: Object) -> Problems:
     yield from _completions(spec, before)
     yield from checks.unchanged(("spec", "selector"), spec.get("selector"), before.get("selector"))
     yield from _template(new, old)
+    if spec.get("completionMode") == "NonIndexed":
+        yield from _needs_indexes(spec)  # a second time: an update has these looked at on their own as well
     for field in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
         yield from checks.unchanged(("spec", field), spec.get(field), before.get(field))
 

@@ -7,6 +7,7 @@ from kubereef.kinds.behaviours.podspec_defaults import template_defaults
 from kubereef.kinds.behaviours.podspec_validation.warnings import template_warnings
 from kubereef.kinds.columns import AGE, NAME, SELECTOR, at, containers_and_images, duration
 from kubereef.kinds.resource import Behaviour, Column, Object, TableMoment
+from kubewire import names
 from kubewire.times import parse_time
 
 _MOST_FAILURES = 2**31 - 1
@@ -38,6 +39,9 @@ def _defaults(job: Object) -> None:
     template_defaults(spec["template"])
 
 
+_LONGEST_LABEL = 63
+
+
 def _prepare_create(job: Object) -> None:
     metadata, spec = job["metadata"], job["spec"]
     template = spec["template"]["metadata"]
@@ -49,7 +53,9 @@ def _prepare_create(job: Object) -> None:
         selector = spec.get("selector") or {}
         selector["matchLabels"] = {_UID_LABEL: uid, **(selector.get("matchLabels") or {})}
         spec["selector"] = selector
-    if not metadata.get("labels") and template.get("labels"):
+    # What cannot be a label is refused in the template, and not a second time here.
+    is_short = len(metadata.get("name", "")) <= _LONGEST_LABEL
+    if not metadata.get("labels") and template.get("labels") and is_short:
         metadata["labels"] = dict(template["labels"])
 
 
@@ -84,7 +90,13 @@ def _duration_cell(job: Object, moment: TableMoment) -> str:
 
 
 def _warnings(job: Object) -> list[str]:
-    found = template_warnings(job["spec"]["template"], ("spec", "template"))
+    found = []
+    if unfit := names.dns1123_label(job["metadata"].get("name", "")):
+        found.append(
+            "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior;"
+            f" a DNS label is recommended: [{' '.join(unfit)}]"
+        )
+    found += template_warnings(job["spec"]["template"], ("spec", "template"))
     completions, parallelism = job["spec"].get("completions") or 0, job["spec"].get("parallelism") or 0
     if job["spec"]["completionMode"] == "Indexed" and completions > 100_000 and parallelism > 10_000:
         found.append(

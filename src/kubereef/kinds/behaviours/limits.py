@@ -1,5 +1,7 @@
 """Limit ranges and resource quotas: how much one Pod, and how much a whole namespace may have."""
 
+from itertools import islice
+
 from kubereef.kinds.behaviours import checks
 from kubereef.kinds.behaviours.pod_resources import may_overcommit
 from kubereef.kinds.behaviours.podspec_validation.checks import Problems, named
@@ -64,6 +66,8 @@ _ONLY_EXISTS = (
     " ResourceQuotaScopeCrossNamespacePodAffinity"
 )
 _MOST_SCOPES = 16
+_MOST_COMPLAINTS = 64
+_LIMIT_TYPES = ("Container", "PersistentVolumeClaim", "Pod")
 _LIMIT_FIELDS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 
 
@@ -101,7 +105,7 @@ def _amounts(here: FieldPath, amounts: dict[str, str] | None) -> Problems:
         quantity = Quantity.parse(amount)
         if quantity < ZERO:
             yield fielderrors.invalid(place, amount, "must be greater than or equal to 0")
-        if name in _COUNTED and quantity.nano % 10**9:
+        if (name in _COUNTED or name.startswith("count/")) and quantity.nano % 10**9:
             yield fielderrors.invalid(place, amount, "must be an integer")
 
 
@@ -111,8 +115,10 @@ def _scopes(spec: Object) -> Problems:
     for scope in scopes[:_MOST_SCOPES]:
         if scope not in _SCOPES:
             yield fielderrors.invalid(here, scopes, "unsupported scope")
-        elif any(not _may_scope(scope, name) for name in spec.get("hard") or ()):
-            yield fielderrors.invalid(here, scopes, "unsupported scope applied to resource")
+            continue
+        for name in islice(spec.get("hard") or (), _MOST_COMPLAINTS):
+            if name in _QUOTA and not _may_scope(scope, name):
+                yield fielderrors.invalid(here, scopes, "unsupported scope applied to resource")
     for one, other in _OPPOSITES:
         if one in scopes and other in scopes:
             yield fielderrors.invalid(here, scopes, "conflicting scopes")
@@ -173,7 +179,11 @@ def _limit_range(limit_range: Object) -> Problems:
     for index, limit in enumerate(limit_range["spec"].get("limits") or ()):
         here = ("spec", "limits", index)
         kind = limit.get("type") or ""
-        yield from named((*here, "type"), kind, names.qualified_name)
+        complaints = list(named((*here, "type"), kind, names.qualified_name))
+        yield from complaints
+        if not complaints and "/" not in kind and kind not in _LIMIT_TYPES:
+            detail = "must be a standard limit type or fully qualified"
+            yield fielderrors.invalid((*here, "type"), kind, detail)
         if kind in seen:
             yield fielderrors.duplicate((*here, "type"), kind)
         seen.add(kind)

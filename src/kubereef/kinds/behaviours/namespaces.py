@@ -37,7 +37,9 @@ def _prepare_finalize(new: Object, old: Object) -> None:
 
 def _set_name_label(obj: Object) -> None:
     metadata = obj["metadata"]
-    metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
+    # Without a name it is about to be refused, in words that tell of nothing else.
+    if name := metadata.get("name"):
+        metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": name}
 
 
 def _begin_deletion(obj: Object) -> None:

@@ -6,6 +6,7 @@ from kubereef.kinds.columns import AGE, NAME, NONE, UNKNOWN, at, joined, text
 from kubereef.kinds.resource import Behaviour, Column, Object
 from kubewire import fielderrors
 from kubewire.fielderrors import as_json
+from kubewire.quantity import ZERO, Quantity
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE_LABEL = "kubernetes.io/role"
@@ -56,6 +57,21 @@ def _update_problems(new: Object, old: Object) -> Problems:
             yield fielderrors.forbidden(("spec", field), detail)
     if spec.get("externalID") != before.get("externalID"):
         yield fielderrors.forbidden(("spec", "externalID"), "may not be updated")
+
+
+def _status_problems(new: Object, old: Object) -> Problems:
+    for field in ("capacity", "allocatable"):
+        for name, amount in (at(new, "status", field) or {}).items():
+            quantity, here, written = (
+                Quantity.parse(amount),
+                ("status", field, name),
+                f"status.{field}.{name}",
+            )
+            if quantity < ZERO:
+                yield fielderrors.invalid(here, amount, "must be greater than or equal to 0", written)
+            if "/" in name and "kubernetes.io/" not in name and quantity.nano % 10**9:
+                yield fielderrors.invalid(here, amount, "must be an integer", written)
+    yield from _update_problems(new, old)
 
 
 def _addresses(node: Object) -> Problems:
@@ -110,7 +126,7 @@ NODES = Behaviour(
     prepare_status=checks.beside_spec,
     validate=checks.listed(_problems),
     validate_update=checks.listed(_update_problems),
-    validate_status=checks.listed(_update_problems),
+    validate_status=checks.listed(_status_problems),
     selectable={"spec.unschedulable": lambda node: str(bool(at(node, "spec", "unschedulable"))).lower()},
     columns=(
         NAME,

@@ -221,7 +221,7 @@ def _traffic(spec: Object) -> Problems:
     if spec.get("healthCheckNodePort") and (outside != "Local" or spec["type"] != "LoadBalancer"):
         detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         yield fielderrors.invalid(("spec", "healthCheckNodePort"), spec["healthCheckNodePort"], detail)
-    if needs_address(spec) and inside not in _TRAFFIC:
+    if (needs_address(spec) or inside) and inside not in _TRAFFIC:
         yield fielderrors.not_supported(("spec", "internalTrafficPolicy"), inside, _TRAFFIC)
     distribution = spec.get("trafficDistribution")
     if distribution is not None and distribution not in _DISTRIBUTIONS:

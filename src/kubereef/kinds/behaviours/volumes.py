@@ -80,7 +80,9 @@ def _volume(volume: Object) -> Problems:
         yield fielderrors.required(("spec",), "must specify a volume type")
     for field in sources[1:]:
         yield fielderrors.forbidden(("spec", field), "may not specify more than 1 volume type")
-    yield from _sources(spec)
+    # Only the first of them is looked into.
+    first = {field: value for field, value in spec.items() if field not in sources[1:]}
+    yield from _sources(first)
     policy = spec["persistentVolumeReclaimPolicy"]
     if policy not in _RECLAIM_POLICIES:
         yield fielderrors.not_supported(("spec", "persistentVolumeReclaimPolicy"), policy, _RECLAIM_POLICIES)
@@ -110,7 +112,7 @@ def _capacity(spec: Object) -> Problems:
     if not capacity:
         yield fielderrors.required(here)
     if "storage" not in capacity or len(capacity) > 1:
-        yield fielderrors.not_supported(here, capacity or None, ("storage",))
+        yield fielderrors.not_supported(here, spec.get("capacity"), ("storage",))
     for name, amount in capacity.items():
         if Quantity.parse(amount) <= ZERO:
             yield fielderrors.invalid((*here, Key(name)), amount, "must be greater than zero")

@@ -107,7 +107,9 @@ def _strategy(strategy: Object) -> Problems:
     elif kind == _ROLLING:
         yield from _rolling((*here, "rollingUpdate"), rolling or {})
     else:
-        shown = checks.go_struct(("Type", kind), ("RollingUpdate", rolling))
+        parts = ("maxUnavailable", "MaxUnavailable"), ("maxSurge", "MaxSurge")
+        inner = checks.go_struct(*((name, (rolling or {}).get(field)) for field, name in parts))
+        shown = checks.go_struct(("Type", kind), ("RollingUpdate", None if rolling is None else inner))
         yield fielderrors.not_supported(here, shown, ("Recreate", _ROLLING))
 
 
@@ -251,7 +253,6 @@ REPLICA_SETS = Behaviour(
     warnings=_warnings,
     update_warnings=_update_warnings,
     counts_generations=True,
-    selectable={"status.replicas": lambda obj: str(at(obj, "status", "replicas") or 0)},
     columns=(
         NAME,
         number("Desired", "spec", "replicas"),

@@ -43,7 +43,14 @@ class Judge:
 
     def read(self, obj: Object) -> list[str]:
         """Drop what the schema does not know and return its paths; ValueError if the metadata is malformed."""
-        unknown = sorted(dotted(path) for path in prune(self._schema, obj))
+        _round(obj)
+        # The metadata of embedded objects is read apart from the rest, and after it.
+        unknown = [
+            dotted(path)
+            for path in sorted(
+                prune(self._schema, obj), key=lambda path: ("metadata" in path[1:-1], dotted(path))
+            )
+        ]
         gotypes.read(_OBJECT_META, obj["metadata"])
         return unknown
 
@@ -54,11 +61,11 @@ class Judge:
         return [*validate(self._schema, self._whole(obj)), *self._scale_problems(obj)]
 
     def update_problems(self, new: Object, old: Object) -> list[FieldError]:
-        found = validate(self._schema, self._whole(new), self._whole(old))
+        found = validate(self._schema, self._whole(new), self._whole(old), tolerated=True)
         return [*found, *self._scale_problems(new)]
 
     def status_problems(self, new: Object, old: Object) -> list[FieldError]:
-        found = validate(self._schema, self._whole(new), self._whole(old), part="status")
+        found = validate(self._schema, self._whole(new), self._whole(old), part="status", tolerated=True)
         if self._scale is not None:
             found += replicas_problems(new, self._scale.status)
         return found
@@ -73,6 +80,23 @@ class Judge:
         return {**self._identity, **obj}
 
 
+# Above this, Go writes a number with an exponent.
+_WRITTEN_OUT = 1e21
+
+
+def _round(value: Any) -> Any:
+    """Return a value with whole numbers as they are kept, without a fraction: 1.0 and 1e3 are 1 and 1000."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(item, str):
+                value[key] = _round(item)
+    elif isinstance(value, list):
+        value[:] = map(_round, value)
+    elif isinstance(value, float) and value.is_integer() and abs(value) < _WRITTEN_OUT:
+        return int(value)
+    return value
+
+
 def behaviour_of(
     judge: Judge,
     version: Mapping[str, Any],
@@ -83,13 +107,11 @@ def behaviour_of(
 ) -> Behaviour:
     """Return the ways of one version of a custom kind; `resource` is its plural and group."""
 
-    def prepare_create(_obj: Object) -> None:
+    def prepare_create(obj: Object) -> None:
         if terminating:
             plural, group = resource
-            raise errors.MethodNotAllowed(
-                "create not allowed while custom resource definition is terminating",
-                details=errors.Details(group=group, kind=plural),
-            )
+            because = "create not allowed while custom resource definition is terminating"
+            raise errors.forbidden(plural, obj["metadata"].get("name", ""), because, group=group)
 
     return Behaviour(
         read=judge.read,

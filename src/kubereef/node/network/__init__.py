@@ -18,6 +18,7 @@ from kubereef.node.network.dns.forwarding import Forwarder, Upstream
 from kubereef.node.network.dns.records import Records
 from kubereef.node.network.dns.server import DnsServer
 from kubereef.node.network.forward import Gate, LoopbackPort, open_through
+from kubereef.node.network.httpproxy import HttpProxy
 from kubereef.node.network.ipam import AddressPool, NoFreeAddress
 from kubereef.node.network.links import LinkFailed, Links, PodLink, Route
 from kubereef.node.network.namespaces import (
@@ -30,8 +31,17 @@ from kubereef.node.network.namespaces import (
 )
 from kubereef.node.network.nftables import NfTablesUnavailable
 from kubereef.node.network.outbound import Outbound, Way, best_way
+from kubereef.node.network.outside import NotReached
+from kubereef.node.network.proxy.rules import Listener
 from kubereef.node.network.proxy.service import NoClaims, Places, ServiceProxy
-from kubereef.node.network.relay import NotForwarded, Relay, connect_unix, listen_tcp, listen_unix
+from kubereef.node.network.relay import (
+    NotForwarded,
+    Relay,
+    connect_tcp,
+    connect_unix,
+    listen_tcp,
+    listen_unix,
+)
 from kubereef.node.network.resolv import (
     BadHostname,
     PodNames,
@@ -51,8 +61,10 @@ __all__ = [
     "DnsServer",
     "Forwarder",
     "Gate",
+    "HttpProxy",
     "LinkFailed",
     "Links",
+    "Listener",
     "LoopbackPort",
     "Namespace",
     "NamespaceThreads",
@@ -61,6 +73,7 @@ __all__ = [
     "NoClaims",
     "NoFreeAddress",
     "NotForwarded",
+    "NotReached",
     "Outbound",
     "Places",
     "PodLink",
@@ -77,6 +90,7 @@ __all__ = [
     "Upstream",
     "Way",
     "best_way",
+    "connect_tcp",
     "connect_unix",
     "listen_tcp",
     "listen_unix",

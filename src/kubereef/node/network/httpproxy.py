@@ -2,9 +2,9 @@
 
 import asyncio
 import socket
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from kubereef.node.network.outside import NotReached, Outside
+from kubereef.node.network.outside import NotReached
 from kubereef.node.network.relay import NotForwarded, Relay
 
 MOST_HEAD = 64 * 1024
@@ -59,12 +59,20 @@ def _authority(text: bytes, default_port: int | None) -> tuple[str, int]:
     return name, int(port)
 
 
-class HttpProxy:
-    """Serves a listening socket as a proxy to the world outside."""
+class Reaches(Protocol):
+    """Where a proxy leads: `Outside`, or into a node."""
 
-    def __init__(self, listening: socket.socket, outside: Outside) -> None:
+    async def connect(self, host: str, port: int) -> socket.socket:
+        """Return a connection to a host, given by name or address; raises NotReached."""
+        ...
+
+
+class HttpProxy:
+    """Serves a listening socket as a proxy to wherever `there` reaches."""
+
+    def __init__(self, listening: socket.socket, there: Reaches) -> None:
         """Begin to serve; the socket belongs to this object from now on."""
-        self._outside = outside
+        self._there = there
         self._relay = Relay(listening, self._greet)
 
     async def _greet(self, client: socket.socket) -> socket.socket:
@@ -73,7 +81,7 @@ class HttpProxy:
             async with asyncio.timeout(HEAD_SECONDS):
                 head, rest = await _read_head(client)
             request = read_request(head)
-            connection = await self._outside.connect(request.host, request.port)
+            connection = await self._there.connect(request.host, request.port)
         except BadRequest as problem:
             await _refuse(client, "400 Bad Request", str(problem))
             raise NotForwarded(str(problem)) from problem

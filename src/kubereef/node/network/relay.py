@@ -16,6 +16,9 @@ MOST_CONNECTIONS = 1024
 UNIX_SECONDS = 5.0
 """How long a unix socket may take to accept."""
 
+TCP_SECONDS = 10.0
+"""How long a host may take to accept."""
+
 _ACCEPT_PAUSE = 0.1
 
 
@@ -137,3 +140,25 @@ async def connect_unix(path: Path) -> socket.socket:
         connection.close()
         raise
     return connection
+
+
+async def connect_tcp(host: str, port: int) -> socket.socket:
+    """Return a connection to the first address of a host, given by name or address, that takes one; or OSError."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    problem = OSError(f"{host} has no address")
+    for family, kind, protocol, _, address in found:
+        connection = socket.socket(family, kind, protocol)
+        try:
+            prepare(connection)
+            async with asyncio.timeout(TCP_SECONDS):
+                await loop.sock_connect(connection, address)
+        except OSError as refusal:  # a TimeoutError is one
+            connection.close()
+            problem = refusal
+        except BaseException:
+            connection.close()
+            raise
+        else:
+            return connection
+    raise problem

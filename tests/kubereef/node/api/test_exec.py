@@ -1,6 +1,7 @@
 """Exec over WebSockets and SPDY: streams, terminals, exit codes, and ends that come early."""
 
 import asyncio
+import base64
 import json
 from urllib.parse import quote
 
@@ -41,6 +42,32 @@ async def test_output_and_error_come_on_channels_of_their_own_and_then_the_statu
     assert said[1] == b"out\n"
     assert said[2] == b"err\n"
     assert json.loads(said[3]) == SUCCESS
+
+
+@pytest.mark.parametrize(
+    "protocols", [pytest.param([], id="no name"), pytest.param(["channel.k8s.io"], id="the first name")]
+)
+async def test_older_protocols_tell_of_a_failure_in_words_and_of_nothing_else(client, protocols):
+    for command, want in (
+        ("exit 3", b"command terminated with non-zero exit code: exit status 3"),
+        ("", None),
+    ):
+        async with client.ws_connect(path("sh", "-c", f"echo out; {command}"), protocols=protocols) as socket:
+            said = await heard(socket)
+        assert said[1] == b"out\n"
+        assert said.get(3) == want
+
+
+async def test_a_client_of_text_has_its_channels_in_base64(client):
+    address = path("head", "-c3", streams="input=1&output=1")
+    async with client.ws_connect(address, protocols=["v4.base64.channel.k8s.io"]) as socket:
+        assert await socket.receive_str() == "1"
+        await socket.send_str("0this is no base64")
+        await socket.send_str(f"0{base64.b64encode(b'abc').decode()}")
+        assert await socket.receive_str() == f"1{base64.b64encode(b'abc').decode()}"
+        status = await socket.receive_str()
+    assert status[0] == "3"
+    assert json.loads(base64.b64decode(status[1:])) == SUCCESS
 
 
 async def test_the_exit_code_is_in_the_status(client):

@@ -111,9 +111,12 @@ async def test_a_stream_without_a_port_is_reset(url, keys):
         assert any(isinstance(frame, spdy.Reset) for frame in spdy_client.frames)
 
 
-async def test_channels_carry_one_connection_for_each_port(client, echo, nobody):
+@pytest.mark.parametrize(
+    "protocols", [pytest.param(["v4.channel.k8s.io"], id="by name"), pytest.param([], id="by default")]
+)
+async def test_channels_carry_one_connection_for_each_port(client, echo, nobody, protocols):
     path = f"{PATH}?port={echo}&port={nobody}"
-    async with client.ws_connect(path, protocols=["v4.channel.k8s.io"]) as socket:
+    async with client.ws_connect(path, protocols=protocols) as socket:
         greetings = [await socket.receive_bytes() for _ in range(4)]
         assert [message[0] for message in greetings] == [0, 1, 2, 3]
         assert int.from_bytes(greetings[0][1:], "little") == echo

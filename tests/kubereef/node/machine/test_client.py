@@ -6,9 +6,10 @@ import ssl
 import pytest
 
 from kubereef.node.machine import client as client_module
-from kubereef.node.machine.client import HttpsClient
+from kubereef.node.machine.client import HttpsClient, TokenFile
 from kubereef.serving import Settings, serving
 from kubewire import errors
+from kubewire.sources import ManualClock
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -38,6 +39,37 @@ async def test_objects_are_made_read_changed_and_removed(client):
     await client.delete(f"{MAPS}/a", {"preconditions": {"uid": made["metadata"]["uid"]}})
     with pytest.raises(errors.NotFound):
         await client.get(f"{MAPS}/a")
+
+
+async def test_a_server_may_have_another_name_than_its_address(served, tmp_path):
+    tls = ssl.create_default_context(cafile=served.credentials.certificates.authority_path)
+    (tmp_path / "token").write_text("nobody")
+    clients = [
+        HttpsClient(served.url, tls, server_name=name, token=TokenFile(tmp_path / "token", ManualClock()))
+        for name in ("kubernetes.default.svc", "elsewhere.example")
+    ]
+    with pytest.raises(errors.Unauthorized):
+        await clients[0].get("/api")
+    with pytest.raises(errors.ServiceUnavailable, match="Hostname mismatch"):
+        await clients[1].get("/api")
+    for client in clients:
+        await client.close()
+
+
+async def test_a_token_is_read_again_while_the_last_one_is_kept(tmp_path):
+    file, clock = tmp_path / "token", ManualClock()
+    token = TokenFile(file, clock)
+    with pytest.raises(errors.Unauthorized, match="cannot be read"):
+        token.headers()
+    file.write_text("first\n")
+    assert token.headers() == {"Authorization": "Bearer first"}
+    file.write_text("second\n")
+    assert token.headers() == {"Authorization": "Bearer first"}
+    clock.advance(60)
+    assert token.headers() == {"Authorization": "Bearer second"}
+    file.unlink()
+    clock.advance(60)
+    assert token.headers() == {"Authorization": "Bearer second"}
 
 
 async def test_refusals_are_raised_by_their_reason(client):

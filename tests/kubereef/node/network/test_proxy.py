@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from kubereef.node.network.namespaces import SocketsHere
+from kubereef.node.network.proxy.rules import Listener
 from kubereef.node.network.proxy.service import NoClaims, Places, ServiceProxy
 from kubereef.node.network.proxy.udp import IDLE_SECONDS
 from kubewire.sources import ManualClock, SeededEntropy
@@ -60,6 +61,17 @@ async def test_connections_take_turns_among_the_endpoints():
         proxy.replace([web()], behind(a, b))
         await proxy.settled()
         assert sorted([await asked(WEB) for _ in range(4)]) == ["a", "a", "b", "b"]
+
+
+async def test_a_place_that_somebody_else_serves_is_left_to_them():
+    names = web(port=53, port_extra={"protocol": "TCP"})
+    taken = [Listener(ADDRESS, 53, "TCP")]
+    async with server("a") as a, proxying(taken=taken) as proxy:
+        proxy.replace([names, service("other", ip=ADDRESS, ports=[{"port": PORT}])], [])
+        for one in (*behind(a), *behind(a, of="other")):
+            proxy.apply_slice(one)
+        await proxy.settled()
+        assert (proxy.listeners, proxy.problems) == ([Listener(ADDRESS, PORT, "TCP")], {})
 
 
 async def test_without_endpoints_a_client_is_refused_at_once():

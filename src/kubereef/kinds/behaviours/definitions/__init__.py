@@ -7,7 +7,7 @@ from kubereef.kinds.behaviours.definitions.validation import problems, status_pr
 from kubereef.kinds.columns import CREATED_AT, NAME
 from kubereef.kinds.custom.conditions import set_condition
 from kubereef.kinds.resource import Behaviour, Object
-from kubewire.schema.formats import format_test
+from kubewire.formats import format_test
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 

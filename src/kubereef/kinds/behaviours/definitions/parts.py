@@ -1,5 +1,6 @@
 """What may be wrong with the parts of a version besides its schema: columns, selectable fields, subresources."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -57,9 +58,7 @@ def selectable_problems(
         steps = parsed_field_path(path)
         node = None if steps is None else _node_at(root, steps)
         if steps is None or node is None:
-            yield fielderrors.invalid(
-                where, path, f"is an invalid path: does not refer to a valid field: {path}"
-            )
+            yield fielderrors.invalid(where, path, f"is an invalid path: {_path_problem(path)}")
             continue
         if steps[0] == "metadata":
             yield fielderrors.invalid(where, path, "must not point to fields in metadata")
@@ -74,6 +73,14 @@ def selectable_problems(
         seen.add(steps)
     if len(seen) > _MAX_SELECTABLE:
         yield fielderrors.too_many(at, len(seen), _MAX_SELECTABLE)
+
+
+def _path_problem(path: str) -> str:
+    """Return why a path leads to no field."""
+    opening = re.split(r"[.\[\]]", path, maxsplit=1)[0]
+    if opening:
+        return f"expected [ or . but got: {opening}"
+    return "array notation is not allowed" if "[" in path else "does not refer to a valid field"
 
 
 def _node_at(root: Schema, steps: tuple[str, ...]) -> Schema | None:

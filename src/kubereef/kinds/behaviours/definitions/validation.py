@@ -148,12 +148,14 @@ def _spec_problems(spec: Mapping[str, Any], old: Mapping[str, Any] | None) -> Pr
         if not spec["names"].get(field):
             yield fielderrors.required(("spec", "names", field))
     yield from _names_problems(("spec", "names"), spec["names"])
-    yield from _schema_problems(spec, old)
+    schema_problems = list(_schema_problems(spec, old))
+    yield from schema_problems
     for place in declared(spec, "subresources"):
         yield from parts.subresource_problems(place.path, place.value)
     for place in declared(spec, "additionalPrinterColumns"):
         yield from parts.column_problems(place.path, place.value)
-    for place in declared(spec, "selectableFields"):
+    # A schema that is refused cannot tell what there is to select by.
+    for place in declared(spec, "selectableFields") if not schema_problems else ():
         schema = (place.version or versions[0]).get("schema") or {}
         yield from parts.selectable_problems(place.path, place.value, schema.get("openAPIV3Schema"))
     yield from parts.conversion_problems(spec)

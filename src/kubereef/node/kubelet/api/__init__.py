@@ -4,3 +4,6 @@
 is in `portforward`; both speak to clients through `conversations` and `spdysession`, over WebSockets or an upgraded
 connection (`upgrades`). `access` asks the API server who a client is and what it may do.
 """
+
+PORT = 10250
+"""Where a kubelet is reached at its node's address."""

@@ -8,15 +8,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-import aiohttp
 import msgspec
-from aiohttp import web
 
+from kubereef.node.kubelet.api.channels import END_INPUT, WITH_STATUS, Channels
 from kubereef.node.kubelet.api.inbox import Inbox
 from kubereef.node.kubelet.api.spdysession import Pipe, Session, Stream
 
-# What a WebSocket may be opened for, the best first. With v5 a client can end its input and still listen.
-WEBSOCKET_PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 SPDY_PROTOCOLS = ("v4.channel.k8s.io",)
 STREAM_SECONDS = 30.0
 """How long a client may take to open the streams that it asked for."""
@@ -91,28 +88,27 @@ class _Sizes:
 class WebSocketConversation(_Sizes):
     """Channels in one WebSocket."""
 
-    def __init__(self, socket: web.WebSocketResponse, wanted: Streams, *, can_end_input: bool) -> None:
+    def __init__(self, channels: Channels, wanted: Streams) -> None:
         super().__init__()
         self.stdin = Inbox()
-        self._socket = socket
+        self._channels = channels
         self._wanted = wanted
-        self._can_end_input = can_end_input
+        self._can_end_input = channels.protocol == END_INPUT
         if not wanted.stdin:
             self.stdin.end()
 
     async def greet(self) -> None:
         """Let the client know that it is heard: an empty message of the first channel it listens to."""
         first = _STDOUT if self._wanted.stdout else _STDERR if self._wanted.stderr else _ERROR
-        await self._socket.send_bytes(bytes([first]))
+        await self._channels.send(first)
 
     async def close(self) -> None:
         """Nothing to do: the socket ends with its request."""
 
     async def listen(self) -> None:
         try:
-            async for message in self._socket:
-                if message.type is aiohttp.WSMsgType.BINARY and message.data:
-                    await self._take(message.data[0], bytes(message.data[1:]))
+            async for channel, data in self._channels:
+                await self._take(channel, data)
         finally:
             self.stdin.end()
 
@@ -126,11 +122,14 @@ class WebSocketConversation(_Sizes):
 
     async def write(self, name: str, data: bytes) -> None:
         if getattr(self._wanted, name):
-            await self._socket.send_bytes(bytes([_CHANNELS[name]]) + data)
+            await self._channels.send(_CHANNELS[name], data)
 
     async def finish(self, status: dict[str, Any]) -> None:
-        await self._socket.send_bytes(bytes([_ERROR]) + msgspec.json.encode(status))
-        await self._socket.close()
+        if self._channels.protocol in WITH_STATUS:
+            await self._channels.send(_ERROR, msgspec.json.encode(status))
+        elif status["status"] != "Success":
+            await self._channels.send(_ERROR, str(status.get("message", "")).encode())
+        await self._channels.close()
 
 
 class SpdyConversation(_Sizes):

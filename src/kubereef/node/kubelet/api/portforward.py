@@ -6,9 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-import aiohttp
-from aiohttp import web
-
+from kubereef.node.kubelet.api.channels import Channels
 from kubereef.node.kubelet.api.inbox import Inbox
 from kubereef.node.kubelet.api.spdysession import Pipe, Session, Stream
 
@@ -17,9 +15,6 @@ log = logging.getLogger(__name__)
 SPDY_PROTOCOLS = ("portforward.k8s.io",)
 TUNNELLED = "SPDY/3.1+portforward.k8s.io"
 """SPDY inside the messages of a WebSocket, as kubectl has it today."""
-
-CHANNELS = "v4.channel.k8s.io"
-"""Two channels of a WebSocket for each port: data and error."""
 
 STREAM_SECONDS = 30.0
 _PORTION = 64 * 1024
@@ -94,30 +89,27 @@ class Forwarder:
         task.add_done_callback(self._tasks.discard)
 
 
-async def forward_channels(
-    socket: web.WebSocketResponse, ports: Sequence[int], connect: Connect, pod: str
-) -> None:
+async def forward_channels(channels: Channels, ports: Sequence[int], connect: Connect, pod: str) -> None:
     """Forward over the channels of a WebSocket: 2n is the data of the n-th port and 2n + 1 tells what went wrong."""
     inboxes = [Inbox() for _ in ports]
 
     async def one(index: int, port: int) -> None:
         async def send(data: bytes) -> None:
-            await socket.send_bytes(bytes([2 * index]) + data)
+            await channels.send(2 * index, data)
 
         problem = await forward(port, connect, pod, inboxes[index], send)
         if problem:
-            await socket.send_bytes(bytes([2 * index + 1]) + problem.encode())
+            await channels.send(2 * index + 1, problem.encode())
 
     async def listen() -> None:
-        async for message in socket:
-            if message.type is aiohttp.WSMsgType.BINARY and message.data:
-                index, kind = divmod(message.data[0], 2)
-                if kind == 0 and index < len(inboxes):
-                    await inboxes[index].put(bytes(message.data[1:]))
+        async for channel, data in channels:
+            index, kind = divmod(channel, 2)
+            if kind == 0 and 0 <= index < len(inboxes):
+                await inboxes[index].put(data)
 
     for index, port in enumerate(ports):
         for channel in (2 * index, 2 * index + 1):
-            await socket.send_bytes(bytes([channel]) + port.to_bytes(2, "little"))
+            await channels.send(channel, port.to_bytes(2, "little"))
     listening = asyncio.create_task(listen())
     forwarding = asyncio.gather(*(one(index, port) for index, port in enumerate(ports)))
     try:
@@ -126,7 +118,7 @@ async def forward_channels(
         listening.cancel()
         forwarding.cancel()
         await asyncio.gather(listening, forwarding, return_exceptions=True)
-        await socket.close()
+        await channels.close()
 
 
 async def forward(

@@ -13,9 +13,9 @@ from multidict import MultiMapping
 
 from kubereef.node.kubelet.api import portforward
 from kubereef.node.kubelet.api.access import Access, Denied
+from kubereef.node.kubelet.api.channels import COMMAND_PROTOCOLS, PORT_PROTOCOLS, Channels
 from kubereef.node.kubelet.api.conversations import (
     SPDY_PROTOCOLS,
-    WEBSOCKET_PROTOCOLS,
     Conversation,
     SpdyConversation,
     Streams,
@@ -41,7 +41,6 @@ from kubewire.sources import Clock
 
 log = logging.getLogger(__name__)
 
-PORT = 10250
 _WEBSOCKET, _SPDY = "Sec-WebSocket-Protocol", "X-Stream-Protocol-Version"
 _HANDSHAKE_SECONDS = 10.0
 _MOST_HEADER = 64 * 1024
@@ -192,10 +191,9 @@ class KubeletApi:
         client: Conversation
         response: web.StreamResponse
         if is_websocket(request):
-            protocol = chosen(request, _WEBSOCKET, WEBSOCKET_PROTOCOLS)
+            protocol = chosen(request, _WEBSOCKET, COMMAND_PROTOCOLS)
             response = websocket = await open_websocket(request, protocol)
-            can_end_input = protocol == WEBSOCKET_PROTOCOLS[0]
-            client = WebSocketConversation(websocket, wanted, can_end_input=can_end_input)
+            client = WebSocketConversation(Channels(websocket, protocol), wanted)
         else:
             protocol = chosen(request, _SPDY, SPDY_PROTOCOLS)
             client = SpdyConversation(take_over(request, protocol), wanted)
@@ -225,7 +223,7 @@ class KubeletApi:
             pipe = take_over(request, chosen(request, _SPDY, portforward.SPDY_PROTOCOLS))
             await Forwarder(pipe, connect, name).run()
             return Taken()
-        protocol = chosen(request, _WEBSOCKET, (portforward.TUNNELLED, portforward.CHANNELS))
+        protocol = chosen(request, _WEBSOCKET, (portforward.TUNNELLED, *PORT_PROTOCOLS))
         if protocol == portforward.TUNNELLED:
             websocket = await open_websocket(request, protocol)
             await Forwarder(MessagePipe(websocket), connect, name).run()
@@ -235,7 +233,7 @@ class KubeletApi:
         except ValueError as bad:
             raise Refused(400, str(bad)) from None
         websocket = await open_websocket(request, protocol)
-        await forward_channels(websocket, ports, connect, name)
+        await forward_channels(Channels(websocket, protocol), ports, connect, name)
         return websocket
 
     def _pod(self, rest: list[str]) -> PodHandle:

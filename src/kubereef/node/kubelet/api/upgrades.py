@@ -25,10 +25,13 @@ def is_websocket(request: web.BaseRequest) -> bool:
 
 
 def chosen(request: web.BaseRequest, header: str, spoken: Sequence[str]) -> str:
-    """Return the first protocol of ours that the client offers too; raises CannotUpgrade."""
+    """Return the first protocol of ours that the client offers too, the nameless one if it offers none.
+
+    Raises CannotUpgrade.
+    """
     offered = offered_protocols(request, header)
     for protocol in spoken:
-        if protocol in offered:
+        if protocol in (offered or [""]):
             return protocol
     raise CannotUpgrade(
         f"unable to upgrade: unable to negotiate protocol: client supports {offered}, server accepts {list(spoken)}"
@@ -37,7 +40,8 @@ def chosen(request: web.BaseRequest, header: str, spoken: Sequence[str]) -> str:
 
 async def open_websocket(request: web.BaseRequest, protocol: str) -> web.WebSocketResponse:
     """Return a WebSocket on which both sides speak a protocol."""
-    socket = web.WebSocketResponse(protocols=(protocol,), compress=False, max_msg_size=_MOST_MESSAGE)
+    protocols = (protocol,) if protocol else ()
+    socket = web.WebSocketResponse(protocols=protocols, compress=False, max_msg_size=_MOST_MESSAGE)
     await socket.prepare(request)
     return socket
 

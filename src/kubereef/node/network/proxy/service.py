@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from kubereef.node.network.namespaces import Sockets, family_of
@@ -63,11 +63,19 @@ class ServiceProxy:
     """
 
     def __init__(
-        self, places: Places, clock: Clock, entropy: Entropy, *, most_connections: int = MOST_CONNECTIONS
+        self,
+        places: Places,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        taken: Container[Listener] = (),
+        most_connections: int = MOST_CONNECTIONS,
     ) -> None:
+        """Have a proxy that has not started; listeners that are `taken` are somebody else's, whatever Services say."""
         self._places = places
         self._clock = clock
         self._entropy = entropy
+        self._taken = taken
         self._services = Services()
         self._connections = TcpConnections(most_connections)
         self._listeners: dict[Listener, TcpListener | UdpListener] = {}
@@ -160,7 +168,8 @@ class ServiceProxy:
         service = self._services.get(key)
         if service is None:
             return {}
-        return service_rules(service, self._services.endpoints(key), self._places.node_addresses)
+        rules = service_rules(service, self._services.endpoints(key), self._places.node_addresses)
+        return {place: target for place, target in rules.items() if place not in self._taken}
 
     async def _serve(self, key: ServiceKey) -> None:
         """Bring the listeners of one Service to what they shall be."""

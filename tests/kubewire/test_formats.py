@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubewire.schema.formats import format_test
+from kubewire.formats import format_test
 
 GOOD = {
     "bsonobjectid": ["507f1f77bcf86cd799439011"],
