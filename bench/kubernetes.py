@@ -185,10 +185,10 @@ async def _prepare(client: HttpsClient) -> None:
 
     async def is_served() -> bool:
         try:
-            await client.get(CLUSTERS)
+            told = await client.get("/apis/ray.io/v1")
         except errors.NotFound:
             return False
-        return True
+        return {kind.name for kind in KINDS} <= {one["kind"] for one in told["resources"]}
 
     await _until(is_served)
 

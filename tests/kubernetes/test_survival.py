@@ -27,7 +27,8 @@ def cluster(name, workers=WORKERS):
 
 async def create(namespace, obj):
     obj["metadata"]["namespace"] = namespace.name
-    await namespace.create(obj)
+    # A server that has just come back is ready before all kinds are served.
+    await namespace.until(lambda: namespace.create(obj))
 
 
 async def until_pods(namespace, name, least):
@@ -111,13 +112,14 @@ async def test_what_happened_while_a_watch_was_cut_off_and_forgotten_is_found_by
     await create(namespace, cluster("old", 2))
     await is_whole(namespace, "old", 2)
     operator.pause()
+    # What a server has sent already would be read later; so its connections end before anything happens.
+    plane.kill("kube-apiserver")
+    plane.start("kube-apiserver")
     (lost, _) = await namespace.pods("old", "worker")
     await namespace.delete("Pod", lost["metadata"]["name"])
     await create(namespace, cluster("new", 1))
     await namespace.until(lambda: _is_gone(namespace, lost))
     Etcd(plane).forget_history()
-    plane.kill("kube-apiserver")
-    plane.start("kube-apiserver")
     operator.resume()
     await is_whole(namespace, "new", 1)
     await is_whole(namespace, "old", 2)

@@ -18,6 +18,7 @@ from eagleray.raycluster.planning import Around, Config, blocked, plan
 from eagleray.raycluster.snapshot import Snapshot
 from eagleray.raycluster.status import (
     BLOCKED,
+    PROVISIONED,
     Blocked,
     Failure,
     Observed,
@@ -45,8 +46,10 @@ log = logging.getLogger(__name__)
 NAME = "raycluster"
 MANAGER = "ray.io/kuberay-operator"
 
-# News that can wait are gathered for so long before the next status is written.
+# News that can wait are gathered for so long before the next status is written. While a cluster starts, everybody
+# waits for its being ready, which is told at once; only a RayService wants to know of the head before.
 STATUS_PAUSE = 1.0
+STARTING_PAUSE = 10.0
 
 
 class RayClusters:
@@ -215,7 +218,7 @@ class RayClusters:
         if not needs_write(old, new):
             self._news_since.pop(cluster.uid, None)
             return self._config.resync_seconds
-        if not is_urgent(old, new) and (pause := self._pause_for_news(cluster)) > 0:
+        if not is_urgent(old, new) and (pause := self._pause_for_news(cluster, old)) > 0:
             return pause
         self._news_since.pop(cluster.uid, None)
         self._tell_of(seen.cluster, old, stuck)
@@ -225,14 +228,16 @@ class RayClusters:
         # Whether Pods go or come is planned from these conditions, and our own write wakes nobody.
         return 0.0 if suspension_of(old) != suspension_of(new) else self._config.resync_seconds
 
-    def _pause_for_news(self, cluster: Cluster) -> float:
+    def _pause_for_news(self, cluster: Cluster, old: Object) -> float:
         """Return how many seconds news that can wait have yet to wait; what comes until then is told with them.
 
         The pause begins with the first of them and not with the last write: where many clusters start at once, a pass
         comes round after more than a pause, and every single Pod would be told by itself.
         """
+        is_starting = (condition_of(old, PROVISIONED) or {}).get("status") != "True"
+        pause = STARTING_PAUSE if is_starting and cluster.crd_type != "RayService" else STATUS_PAUSE
         now = self._clock.monotonic()
-        return STATUS_PAUSE - (now - self._news_since.setdefault(cluster.uid, now))
+        return pause - (now - self._news_since.setdefault(cluster.uid, now))
 
     async def _write_generation(self, cluster: Cluster) -> None:
         """Write down that a generation was looked at, though nothing of it was done."""
