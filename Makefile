@@ -9,9 +9,11 @@ PYTEST := --numprocesses=2 --dist=loadfile --quiet
 # Tiers that start processes and kill them, or drive foreign clients.
 HEAVY := tests/reef tests/clients tests/ray tests/kubernetes tests/packaging tests/packaging_wheel tests/kubereef/durability \
 	tests/kubereef/hostile tests/kubereef/node tests/sim
-# What the controllers do, shown on a real control plane as well.
-SCENARIOS := -p tests.kubernetes.scenarios $(foreach kind,raycluster rayjob rayservice,tests/eagleray/$(kind)) \
-	tests/eagleray/raycronjob/test_any_day.py
+# What the controllers do, shown on a real control plane as well: all of it takes an hour, the few that `make test` has a
+# minute each.
+SCENARIOS := -p tests.kubernetes.scenarios
+ALL_KINDS := $(foreach kind,raycluster rayjob rayservice,tests/eagleray/$(kind)) tests/eagleray/raycronjob/test_any_day.py
+FEW := tests/eagleray/raycluster/test_cases_suspend.py tests/eagleray/raycronjob/test_any_day.py
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-quick test-kubernetes test-hostile test-kills check fix generate lock bench clean
@@ -26,15 +28,16 @@ run: $(READY) ## run a RayJob with real Ray on this machine (as root)
 	@$(BIN)/eagleray run examples/hello.yaml
 
 test: check ## all checks, then all tests
-	@$(BIN)/python -m pytest --quiet $(SCENARIOS) --every=8
-	@$(BIN)/python -m pytest $(PYTEST)
+	@$(BIN)/python -m pytest --quiet $(SCENARIOS) $(FEW)
+	@$(BIN)/python -m pytest --quiet tests/kubernetes
+	@$(BIN)/python -m pytest $(PYTEST) --ignore=tests/kubernetes
 
 test-quick: check ## the checks and the tests without the heavy tiers
 	@$(BIN)/python -m pytest $(PYTEST) -m "not heavy" $(HEAVY:%=--ignore=%)
 
 test-kubernetes: $(READY) ## everything that a real control plane can show, which is built if need be (with Go)
 	@$(BIN)/python -m pytest --quiet tests/kubernetes
-	@$(BIN)/python -m pytest --quiet $(SCENARIOS)
+	@$(BIN)/python -m pytest --quiet $(SCENARIOS) $(ALL_KINDS)
 
 test-hostile: $(READY) ## 10,000 hostile requests, others every day
 	@$(BIN)/python -m tests.kubereef.hostile --requests 10000

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from kubereef.simulation import VirtualLoop
+from kubereef.simulation import Stuck, VirtualLoop
 
 T = TypeVar("T")
 
@@ -20,6 +20,8 @@ T = TypeVar("T")
 SHORTEST = 0.05
 PER_SECOND = 0.1
 LONGEST = 0.4
+# How long a loop may live: whoever lets days pass here waits for minutes, and whoever waits for ever for ever.
+LIFE = 300.0
 
 
 class PatientLoop(VirtualLoop):
@@ -41,8 +43,12 @@ class _ListeningSelector(selectors.DefaultSelector):
     def __init__(self, loop: PatientLoop) -> None:
         super().__init__()
         self._loop = loop
+        self._ends = time.monotonic() + LIFE
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if time.monotonic() > self._ends:
+            self._ends += LIFE  # for those who clean up
+            raise Stuck(f"it is not done after {LIFE:g} s of real time")
         if timeout is None or timeout <= 0:
             return super().select(timeout)
         if self._loop.under_way:
