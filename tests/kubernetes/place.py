@@ -141,19 +141,23 @@ class PlanePlace:
 
     async def _install(self, definition: dict[str, Any]) -> None:
         """Install a kind, or the form of it that a test wants now, and wait until it is served."""
-        name = definition["metadata"]["name"]
         try:
             await self.api.create(CRDS, definition)
         except errors.AlreadyExists:
             return
 
-        async def is_established() -> bool:
-            found = await self.api.get(f"{CRDS}/{name}")
-            told = (found.get("status") or {}).get("conditions") or ()
-            conditions = {one["type"]: one["status"] for one in told}
-            return conditions.get("Established") == "True"
+        spec = definition["spec"]
 
-        await self._until(is_established)
+        async def is_served() -> bool:
+            try:
+                await self.api.get(
+                    f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
+                )
+            except (errors.NotFound, errors.TooManyRequests):
+                return False  # a definition that has just come is known first, and has a storage later
+            return True
+
+        await self._until(is_served)
 
     # --- emptiness
 

@@ -111,6 +111,7 @@ def machine(tmp_path):
         machine.eagleray("down", "--purge")
 
 
+@pytest.mark.case("OP-182")
 def test_a_cluster_is_kept_over_down_and_up_and_purged_without_a_trace(machine):
     before = host_traces()
     assert "ready at https://127.0.0.1:" in machine.up()

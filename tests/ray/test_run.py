@@ -66,6 +66,7 @@ def run(folder, *arguments):
     )
 
 
+@pytest.mark.case("OP-181")
 def test_the_example_computes_on_three_nodes_and_prints_its_result(tmp_path, folder):
     before = host_traces()
     ended = run(folder, written(tmp_path))
@@ -86,6 +87,7 @@ def test_the_example_computes_on_three_nodes_and_prints_its_result(tmp_path, fol
     assert host_traces() == before
 
 
+@pytest.mark.case("OP-181")
 @pytest.mark.parametrize("mode", ["K8sJobMode", "HTTPMode", "SidecarMode"])
 def test_a_job_that_fails_is_a_failure_with_its_reason(tmp_path, folder, mode):
     entrypoint = "python -c \"print('before', flush=True); raise SystemExit(3)\""

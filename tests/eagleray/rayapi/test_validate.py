@@ -69,6 +69,7 @@ def test_our_examples_are_valid(example):
     assert validate_object(example, CONFIG).problems == []
 
 
+@pytest.mark.case("OP-191")
 def test_all_samples_of_the_reference_are_valid_with_the_gates_they_need(reference):
     config = ValidationConfig(Gates(GATES))
     problems = {}
