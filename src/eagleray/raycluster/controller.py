@@ -50,6 +50,8 @@ MANAGER = "ray.io/kuberay-operator"
 # waits for its being ready, which is told at once; only a RayService wants to know of the head before.
 STATUS_PAUSE = 1.0
 STARTING_PAUSE = 10.0
+# What is left of a pause when its timer has come may be more than nothing, by as little as numbers can differ.
+_MOMENT = 0.001
 
 
 class RayClusters:
@@ -237,7 +239,8 @@ class RayClusters:
         is_starting = (condition_of(old, PROVISIONED) or {}).get("status") != "True"
         pause = STARTING_PAUSE if is_starting and cluster.crd_type != "RayService" else STATUS_PAUSE
         now = self._clock.monotonic()
-        return pause - (now - self._news_since.setdefault(cluster.uid, now))
+        left = pause - (now - self._news_since.setdefault(cluster.uid, now))
+        return left if left > _MOMENT else 0.0
 
     async def _write_generation(self, cluster: Cluster) -> None:
         """Write down that a generation was looked at, though nothing of it was done."""
