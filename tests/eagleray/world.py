@@ -195,9 +195,9 @@ class SimulatedPlace:
         await self.simulated.run(*CONTROLLERS)
         for kind in kinds:
             if kind not in _stored_crds:
-                await self._install(kind)
+                await self.install(kind)
 
-    async def _install(self, kind):
+    async def install(self, kind):
         """Create a CRD, and remember how the server keeps it: checking one takes longer than most tests.
 
         No time passes, so that the first world of a process is like all others.

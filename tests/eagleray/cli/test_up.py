@@ -233,7 +233,7 @@ def test_a_cluster_with_nothing_in_it():
 async def overview_of(world):
     for kind in ("RayService", "RayCronJob"):
         if kind not in world.kinds:
-            await world._install(kind)
+            await world.place.install(kind)
     client = Client(
         transport_to(world.simulated.server),
         world.clock,
