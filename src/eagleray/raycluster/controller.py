@@ -46,8 +46,8 @@ log = logging.getLogger(__name__)
 NAME = "raycluster"
 MANAGER = "ray.io/kuberay-operator"
 
-# News that can wait are gathered for so long before the next status is written. While a cluster starts, everybody
-# waits for its being ready, which is told at once; only a RayService wants to know of the head before.
+# News that can wait are gathered for so long before the next status is written, and longer while a cluster starts:
+# everybody waits for its being ready then, which is told at once.
 STATUS_PAUSE = 1.0
 STARTING_PAUSE = 10.0
 # What is left of a pause when its timer has come may be more than nothing, by as little as numbers can differ.
@@ -220,7 +220,9 @@ class RayClusters:
         if not needs_write(old, new):
             self._news_since.pop(cluster.uid, None)
             return self._config.resync_seconds
-        if not is_urgent(old, new) and (pause := self._pause_for_news(cluster, old)) > 0:
+        # A RayService waits for the head of its cluster, and nobody else does.
+        is_awaited = is_urgent(old, new, with_head=cluster.crd_type == "RayService")
+        if not is_awaited and (pause := self._pause_for_news(cluster, old)) > 0:
             return pause
         self._news_since.pop(cluster.uid, None)
         self._tell_of(seen.cluster, old, stuck)
@@ -237,7 +239,7 @@ class RayClusters:
         comes round after more than a pause, and every single Pod would be told by itself.
         """
         is_starting = (condition_of(old, PROVISIONED) or {}).get("status") != "True"
-        pause = STARTING_PAUSE if is_starting and cluster.crd_type != "RayService" else STATUS_PAUSE
+        pause = STARTING_PAUSE if is_starting else STATUS_PAUSE
         now = self._clock.monotonic()
         left = pause - (now - self._news_since.setdefault(cluster.uid, now))
         return left if left > _MOMENT else 0.0

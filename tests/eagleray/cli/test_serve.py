@@ -112,7 +112,7 @@ def test_a_service_that_serves(capsys):
         """
         RayService default/s: serves, 2 Pods take requests
            CLUSTER   ROLE     STATE   CAPACITY   TRAFFIC   AGE
-           s-00001   active   ready   100%       100%      31s
+           s-00001   active   ready   100%       100%      32s
            APPLICATION   CLUSTER   STATUS    MESSAGE
            app           s-00001   RUNNING
            - Ingress               HEALTHY
@@ -137,7 +137,7 @@ def test_a_service_that_starts_says_what_it_waits_for(capsys):
               no such image; check the image's name and tag, the registry, and
               imagePullSecrets
            CLUSTER   ROLE      STATE      CAPACITY   TRAFFIC   AGE
-           s-00001   pending   starting   100%       0%        30s
+           s-00001   pending   starting   100%       0%        31s
         """
     )
 
@@ -156,8 +156,8 @@ def test_an_upgrade_shows_both_clusters_and_what_the_new_one_waits_for(capsys):
         RayService default/s: serves, 2 Pods take requests
           upgrading: s-00002: application app is DEPLOY_FAILED: Traceback: no torch
            CLUSTER   ROLE      STATE   CAPACITY   TRAFFIC   AGE
-           s-00001   active    ready   100%       100%      41s
-           s-00002   pending   ready   100%       0%        30s
+           s-00001   active    ready   100%       100%      42s
+           s-00002   pending   ready   100%       0%        31s
            APPLICATION   CLUSTER   STATUS          MESSAGE
            app           s-00001   RUNNING
            app           s-00002   DEPLOY_FAILED   Traceback: no torch

@@ -215,7 +215,7 @@ async def test_two_heads():
         assert await stuck(world) == said(
             """
             RayCluster default/c has all its Pods, but something is wrong.
-            - RayCluster default/c has more than one head Pod: c-head-second, c-head-xxxxx; delete all but
+            - RayCluster default/c has more than one head Pod: c-head-xxxxx, c-head-second; delete all but
                 one
             next: nothing more until that is mended
             """

@@ -125,7 +125,7 @@ async def test_a_dashboard_that_hangs():
             stage: run has taken 60 s so far
             - Ray's dashboard at j-xxxxx-head-svc.default.svc.cluster.local:8265: GET
                 j-xxxxx-head-svc.default.svc.cluster.local:8265/api/version: no answer in 2 s
-            note: it is ended by the status-check timeout at xxxxx, in 245 s
+            note: it is ended by the status-check timeout at xxxxx, in 244 s
             next: nothing until something changes
             """
         )
@@ -472,8 +472,8 @@ async def test_a_dashboard_that_was_asked_in_vain_for_too_long():
             RayJob default/j has failed: JobStatusCheckTimeoutExceeded.
             stage: cluster took 0 s
             stage: submission took 0 s
-            stage: run was given up after 305 s
-            - Job status checks have been failing since 2030-01-01 00:00:06; exceeded timeout of 300s;
+            stage: run was given up after 304 s
+            - Job status checks have been failing since 2030-01-01 00:00:05; exceeded timeout of 300s;
                 see whether the head runs and its dashboard can be reached from the operator; how long
                 it is asked in vain is RAYJOB_STATUS_CHECK_TIMEOUT_SECONDS of the operator
             note: a RayJob that has ended does not start again: delete it and create it anew
