@@ -9,11 +9,9 @@ PYTEST := --numprocesses=2 --dist=loadfile --quiet
 # Tiers that start processes and kill them, or drive foreign clients.
 HEAVY := tests/reef tests/clients tests/ray tests/kubernetes tests/packaging tests/packaging_wheel tests/kubereef/durability \
 	tests/kubereef/hostile tests/kubereef/node tests/sim
-# What the controllers do, shown on a real control plane as well: all of it takes an hour, the few that `make test` has a
-# minute each.
+# What the controllers do, shown on a real control plane as well; all of it takes an hour.
 SCENARIOS := -p tests.kubernetes.scenarios
 ALL_KINDS := $(foreach kind,raycluster rayjob rayservice,tests/eagleray/$(kind)) tests/eagleray/raycronjob/test_any_day.py
-FEW := tests/eagleray/raycluster/test_cases_suspend.py tests/eagleray/raycronjob/test_any_day.py
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-quick test-kubernetes test-hostile test-kills check fix generate lock bench clean
@@ -27,9 +25,7 @@ $(READY): requirements/dev.lock pyproject.toml scripts/setup
 run: $(READY) ## run a RayJob with real Ray on this machine (as root)
 	@$(BIN)/eagleray run examples/hello.yaml
 
-test: check ## all checks, then all tests
-	@$(BIN)/python -m pytest --quiet $(SCENARIOS) $(FEW)
-	@$(BIN)/python -m pytest --quiet tests/kubernetes
+test: check ## all checks, then all tests that need no control plane from elsewhere
 	@$(BIN)/python -m pytest $(PYTEST) --ignore=tests/kubernetes
 
 test-quick: check ## the checks and the tests without the heavy tiers
