@@ -186,13 +186,16 @@ class SimulatedPlace:
         return transport_to(self.simulated.server)
 
     async def start(self, kinds):
-        """Make the place ready, with Kubernetes' controllers and with these kinds."""
+        """Make the place ready, with Kubernetes' controllers and with those of these kinds that are known."""
         for kind in kinds:
             if kind in _stored_crds:
                 key, stored = _stored_crds[kind]
                 await self.simulated.store.put(key, copy.deepcopy(stored), None).done()
         await self.simulated.start()
         await self.simulated.run(*CONTROLLERS)
+
+    async def complete(self, kinds):
+        """Install the kinds that no world of this process has had; the nodes run by now, as they do in later ones."""
         for kind in kinds:
             if kind not in _stored_crds:
                 await self.install(kind)
@@ -253,6 +256,7 @@ class World:
     async def start(self, *, operator=True):
         await self.place.start(self.kinds)
         await self.nodes.start()
+        await self.place.complete(self.kinds)
         await self.pass_time(1)
         if operator:
             await self.start_operator()

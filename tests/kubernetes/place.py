@@ -130,6 +130,9 @@ class PlanePlace:
             await self._until(self._has_account)
         self._house.is_clean = False
 
+    async def complete(self, kinds: Any) -> None:
+        """Nothing is left to do: all kinds are there before the nodes."""
+
     async def stop(self) -> None:
         await self._empty()
         self._house.is_clean = True

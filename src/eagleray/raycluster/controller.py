@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 from eagleray.kube.client import Client
@@ -38,6 +39,7 @@ from eagleray.runtime.events import Recorder
 from eagleray.runtime.outcomes import Again, Done, Outcome, step
 from kubewire import errors, mergepatch
 from kubewire.sources import Clock, Entropy
+from kubewire.times import parse_time
 
 Object = dict[str, Any]
 
@@ -50,8 +52,6 @@ MANAGER = "ray.io/kuberay-operator"
 # everybody waits for its being ready then, which is told at once.
 STATUS_PAUSE = 1.0
 STARTING_PAUSE = 10.0
-# What is left of a pause when its timer has come may be more than nothing, by as little as numbers can differ.
-_MOMENT = 0.001
 
 
 class RayClusters:
@@ -83,7 +83,7 @@ class RayClusters:
         self._dry_run = dry_run
         self._lost_nodes = LostNodes(client, clock)
         self._streaks: dict[str, Groups] = {}
-        self._news_since: dict[str, float] = {}
+        self._news_since: dict[str, datetime] = {}
 
     def find(self, key: Key) -> Object | None:
         """Return the cluster of a key as it is known."""
@@ -220,9 +220,7 @@ class RayClusters:
         if not needs_write(old, new):
             self._news_since.pop(cluster.uid, None)
             return self._config.resync_seconds
-        # A RayService waits for the head of its cluster, and nobody else does.
-        is_awaited = is_urgent(old, new, with_head=cluster.crd_type == "RayService")
-        if not is_awaited and (pause := self._pause_for_news(cluster, old)) > 0:
+        if not is_urgent(old, new) and (pause := self._pause_for_news(cluster, old)) > 0:
             return pause
         self._news_since.pop(cluster.uid, None)
         self._tell_of(seen.cluster, old, stuck)
@@ -236,13 +234,16 @@ class RayClusters:
         """Return how many seconds news that can wait have yet to wait; what comes until then is told with them.
 
         The pause begins with the first of them and not with the last write: where many clusters start at once, a pass
-        comes round after more than a pause, and every single Pod would be told by itself.
+        comes round after more than a pause, and every single Pod would be told by itself. A RayService waits for the
+        head of its cluster, so that there the last write counts.
         """
+        if cluster.crd_type == "RayService":
+            return _pause_after(old, self._clock.now())
         is_starting = (condition_of(old, PROVISIONED) or {}).get("status") != "True"
         pause = STARTING_PAUSE if is_starting else STATUS_PAUSE
-        now = self._clock.monotonic()
-        left = pause - (now - self._news_since.setdefault(cluster.uid, now))
-        return left if left > _MOMENT else 0.0
+        now = self._clock.now()
+        left = pause - (now - self._news_since.setdefault(cluster.uid, now)).total_seconds()
+        return min(left, pause)  # a clock may be set back
 
     async def _write_generation(self, cluster: Cluster) -> None:
         """Write down that a generation was looked at, though nothing of it was done."""
@@ -299,3 +300,9 @@ def _status(cluster: Cluster) -> Object:
 
 def _generation(cluster: Cluster) -> int:
     return int(cluster.metadata.get("generation", 0))
+
+
+def _pause_after(old: Object, now: datetime) -> float:
+    """Return how many seconds news have to wait, given when a status was written last."""
+    last = old.get("lastUpdateTime")
+    return STATUS_PAUSE - (now - parse_time(last)).total_seconds() if last else 0.0

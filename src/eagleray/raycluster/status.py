@@ -78,15 +78,14 @@ def needs_write(old: Object | None, new: Object) -> bool:
     return _without_time(old or {}) != _without_time(new)
 
 
-def is_urgent(old: Object, new: Object, *, with_head: bool = False) -> bool:
+def is_urgent(old: Object, new: Object) -> bool:
     """Tell whether somebody waits for this news: a first status, another state, a condition that turned.
 
-    How many Pods run already, and whether the head is ready unless that is wanted too, is told a moment later with
-    whatever else has changed.
+    How many Pods run already, and whether the head is ready, is told a moment later with whatever else has changed.
     """
     if not old or any(old.get(field) != new.get(field) for field in ("state", "observedGeneration")):
         return True
-    return _turned(old, with_head) != _turned(new, with_head)
+    return _turned(old) != _turned(new)
 
 
 def condition_of(status: Object, kind: str) -> Object | None:
@@ -105,10 +104,9 @@ def stamped(new: Object, now: datetime) -> Object:
     return {**new, "lastUpdateTime": format_time(now)}
 
 
-def _turned(status: Object, with_head: bool) -> dict[str, str]:
+def _turned(status: Object) -> dict[str, str]:
     conditions = status.get("conditions") or ()
-    told = {entry["type"]: entry["status"] for entry in conditions}
-    return told if with_head else {kind: state for kind, state in told.items() if kind != HEAD_READY}
+    return {entry["type"]: entry["status"] for entry in conditions if entry["type"] != HEAD_READY}
 
 
 # Written even when empty; what else is empty vanishes.

@@ -137,7 +137,7 @@ def test_a_service_that_starts_says_what_it_waits_for(capsys):
               no such image; check the image's name and tag, the registry, and
               imagePullSecrets
            CLUSTER   ROLE      STATE      CAPACITY   TRAFFIC   AGE
-           s-00001   pending   starting   100%       0%        31s
+           s-00001   pending   starting   100%       0%        30s
         """
     )
 
