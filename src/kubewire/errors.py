@@ -98,6 +98,11 @@ class ApiError(Exception):
         return self.details.causes if self.details else ()
 
     @property
+    def is_of_a_going_namespace(self) -> bool:
+        """Whether nothing can be created there any more, because the namespace is being deleted."""
+        return any(cause.reason == "NamespaceTerminating" for cause in self.causes)
+
+    @property
     def retry_after_seconds(self) -> int:
         """How long the server asks to wait before the next try; 0 if it says nothing of it."""
         return self.details.retry_after_seconds if self.details else 0

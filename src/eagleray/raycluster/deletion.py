@@ -60,8 +60,7 @@ class Ending(NamedTuple):
 
     def instead(self, refusal: Exception) -> Sequence[Stage]:
         """Return what to do after a refusal; nothing if trying again may help."""
-        causes = refusal.causes if isinstance(refusal, errors.ApiError) else ()
-        is_going = any(cause.reason == "NamespaceTerminating" for cause in causes)
+        is_going = isinstance(refusal, errors.ApiError) and refusal.is_of_a_going_namespace
         return self.in_vain if is_going else self.otherwise
 
 

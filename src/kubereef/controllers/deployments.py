@@ -160,7 +160,7 @@ class DeploymentController(Controller):
         raise errors.already_exists("replicasets", wanted["metadata"]["name"], group="apps")
 
     async def _failed_to_create(self, deployment: Object, name: str, refusal: errors.ApiError) -> None:
-        if any(cause.reason == "NamespaceTerminating" for cause in refusal.causes):
+        if refusal.is_of_a_going_namespace:
             return
         message = f'Failed to create new replica set "{name}": {refusal}'
         await self._report(deployment, "False", "ReplicaSetCreateError", message)

@@ -6,7 +6,6 @@ from kubereef.controllers.caches import Key
 from kubereef.controllers.resources import ENDPOINTS, PODS, SERVICES
 from kubereef.controllers.runtime import Controller, World
 from kubereef.kinds.resource import Object
-from kubewire import errors
 
 # More addresses than this are left out, and an annotation says so.
 MOST_ADDRESSES = 1000
@@ -50,16 +49,9 @@ class EndpointsController(Controller):
         trigger = self._triggers.time(service, chosen)
         wanted = endpoints_of(service, chosen, present, trigger)
         if present is None:
-            await self._create(wanted)
+            await self.hands.create(ENDPOINTS, wanted)
         elif _content(wanted) != _content(present):
             await self.hands.replace(ENDPOINTS, wanted)
-
-    async def _create(self, wanted: Object) -> None:
-        try:
-            await self.hands.create(ENDPOINTS, wanted)
-        except errors.Forbidden as refusal:
-            if not any(cause.reason == "NamespaceTerminating" for cause in refusal.causes):
-                raise
 
 
 def endpoints_of(service: Object, chosen: list[Object], present: Object | None, trigger: str) -> Object:

@@ -10,7 +10,6 @@ from kubereef.controllers.caches import Key, by_label
 from kubereef.controllers.resources import ENDPOINT_SLICES, NODES, PODS, SERVICES
 from kubereef.controllers.runtime import Controller, World
 from kubereef.kinds.resource import Object
-from kubewire import errors
 
 MOST_ENDPOINTS = 100
 
@@ -59,7 +58,7 @@ class EndpointSliceController(Controller):
             for family in backends.families(service)
         }
         changes = plan(service, wanted, present, trigger)
-        await for_each(changes.create, self._create)
+        await for_each(changes.create, lambda one: self.hands.create(ENDPOINT_SLICES, one))
         await for_each(changes.update, lambda one: self.hands.replace(ENDPOINT_SLICES, one))
         await for_each(changes.delete, lambda one: self.hands.delete(ENDPOINT_SLICES, one))
 
@@ -70,13 +69,6 @@ class EndpointSliceController(Controller):
             and (meta.get("labels") or {}).get(_MANAGED_BY) == _MANAGER
             and not pods.is_deleting(endpoint_slice)
         )
-
-    async def _create(self, endpoint_slice: Object) -> None:
-        try:
-            await self.hands.create(ENDPOINT_SLICES, endpoint_slice)
-        except errors.Forbidden as refusal:
-            if not any(cause.reason == "NamespaceTerminating" for cause in refusal.causes):
-                raise
 
 
 class Group(NamedTuple):

@@ -100,7 +100,7 @@ class JobController(Controller):
         try:
             pod = await self.hands.create(PODS, pod)
         except errors.ApiError as refusal:
-            if any(cause.reason == "NamespaceTerminating" for cause in refusal.causes):
+            if refusal.is_of_a_going_namespace:
                 return
             await self.events.warning(JOBS, job, "FailedCreate", f"Error creating: {refusal}")
             raise

@@ -70,7 +70,7 @@ class ReplicaSetController(Controller):
         try:
             made = await self.hands.create(PODS, pod)
         except errors.ApiError as refusal:
-            if any(cause.reason == "NamespaceTerminating" for cause in refusal.causes):
+            if refusal.is_of_a_going_namespace:
                 return
             await self.events.warning(REPLICA_SETS, replica_set, "FailedCreate", f"Error creating: {refusal}")
             raise

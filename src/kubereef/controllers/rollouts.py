@@ -163,6 +163,8 @@ def is_scaled(deployment: Object, family: Family) -> bool:
 def scaled(deployment: Object, family: Family) -> Sizes:
     """Share a new number among the ReplicaSets: all of it to the only one in use, else in proportion to their sizes."""
     target = wanted(deployment)
+    if not family.all:
+        return {}  # it was paused before it made any
     only = _only_in_use(family)
     if only is not None:
         return {only["metadata"]["name"]: target}

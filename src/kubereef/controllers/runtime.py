@@ -175,6 +175,9 @@ class Controller(ABC):
             pause = self.queue.add_failed(key)
             log.debug("%s: %s: %s; again in %g s", self.name, key, stale, pause)
         except errors.ApiError as refusal:
+            if refusal.is_of_a_going_namespace:
+                self.queue.succeeded(key)  # nothing is wanted there any more
+                return
             pause = self.queue.add_failed(key)
             log.warning("%s: %s: %s; again in %g s", self.name, key, refusal, pause)
         except Exception:

@@ -78,11 +78,8 @@ class RootCertificatePublisher(_NamespaceFurnisher):
 
 
 async def _create(controller: Controller, resource: Resource, obj: Object) -> None:
-    """Create an object, unless somebody else has or the namespace is going."""
+    """Create an object, unless somebody else has or the namespace is gone."""
     try:
         await controller.hands.create(resource, obj)
     except (errors.AlreadyExists, errors.NotFound):
         return
-    except errors.Forbidden as refusal:
-        if not any(cause.reason == "NamespaceTerminating" for cause in refusal.causes):
-            raise

@@ -240,3 +240,32 @@ async def test_a_restart_in_the_middle_of_a_rollout_changes_nothing_about_its_en
     await simulated_cluster.pass_time(30)
     assert await images(client) == ["i:2"] * 6
     assert await sizes(client) == {"1": 0, "2": 6}
+
+
+async def test_a_deployment_in_a_namespace_that_is_going_makes_no_replica_set_and_no_noise(
+    client, simulated_cluster, caplog
+):
+    url = "/apis/apps/v1/namespaces/doomed/deployments"
+    await client.create("/api/v1/namespaces", {"metadata": {"name": "doomed"}})
+    late = workload("late", paused=True)
+    late["metadata"]["finalizers"] = ["example.com/hold"]
+    await client.create(url, late)
+    await simulated_cluster.pass_time(1)
+    await client.delete("/api/v1/namespaces/doomed")
+    await client.patch(f"{url}/late", {"spec": {"paused": False}})
+    await simulated_cluster.pass_time(60)
+    assert (await client.get("/apis/apps/v1/namespaces/doomed/replicasets"))["items"] == []
+    assert caplog.text == ""
+
+
+async def test_a_deployment_that_is_born_paused_makes_a_replica_set_once_it_goes_on(
+    client, simulated_cluster, caplog
+):
+    await client.create(DEPLOYMENTS, workload(paused=True))
+    await simulated_cluster.pass_time(10)
+    assert await items(client, SETS) == []
+    assert (await conditions(client))["Progressing"] == "DeploymentPaused"
+    await client.patch(f"{DEPLOYMENTS}/w", {"spec": {"paused": False}})
+    await simulated_cluster.pass_time(1)
+    assert len(await items(client, SETS)) == 1
+    assert caplog.text == ""
