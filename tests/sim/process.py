@@ -4,6 +4,7 @@ The wire belongs to a run: it counts the requests and the news since it was arme
 """
 
 import asyncio
+from collections import Counter
 from contextlib import asynccontextmanager
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, NamedTuple
@@ -34,7 +35,10 @@ NEWS_FAULTS = ("held back", "cut", "meets 410")
 
 
 class Point(NamedTuple):
-    """Where a fault is put: at the n-th request or the n-th news since the wire was armed."""
+    """Where a fault is put: at the n-th request or news of a kind since the wire was armed.
+
+    Not at the n-th of all: what happens within one moment may come in another order in another run.
+    """
 
     fault: str
     number: int
@@ -66,15 +70,16 @@ class Wire:
 
     def __init__(self, server):
         self.inner = transport_to(server)
-        self.requests = []  # (verb, what) of each since the wire was armed
+        self.requests = []  # what each was since the wire was armed, the verb first
         self.news = []
         self.point = None
-        self.fired = None
+        self.has_fired = False
         self.killed = asyncio.Event()
         self.chance = None  # asked with what could go wrong, each time; says what does
         self.after_write = None  # called with each write that was answered
         self.writes = []  # (time, what) of each that reached the server
         self._armed = False
+        self._passed = Counter()
         self._flows = asyncio.Event()
         self._flows.set()
 
@@ -97,8 +102,9 @@ class Wire:
             return self.chance(REQUEST_FAULTS if request.verb in READS else (*WRITE_FAULTS, *REQUEST_FAULTS))
         if not self._armed:
             return ""
-        self.requests.append((request.verb, f"{request.verb} {request.resource or request.path}"))
-        return self._fault_at(len(self.requests) - 1, (*WRITE_FAULTS, *REQUEST_FAULTS), self.requests[-1][1])
+        what = f"{request.verb} {request.resource or request.path}"
+        self.requests.append(what)
+        return self._fault_at(what, (*WRITE_FAULTS, *REQUEST_FAULTS))
 
     async def next_news(self, what):
         """Wait while news are held back, count one, and return what is to go wrong with it."""
@@ -107,7 +113,7 @@ class Wire:
             fault = self.chance(NEWS_FAULTS)
         elif self._armed:
             self.news.append(what)
-            fault = self._fault_at(len(self.news) - 1, NEWS_FAULTS, what)
+            fault = self._fault_at(what, NEWS_FAULTS)
         else:
             return ""
         if fault == "held back":
@@ -117,11 +123,14 @@ class Wire:
             return ""
         return fault
 
-    def _fault_at(self, number, faults, what):
-        point = self.point
-        if point is None or self.fired is not None or point.number != number or point.fault not in faults:
+    def _fault_at(self, what, faults):
+        number, point = self._passed[what], self.point
+        self._passed[what] += 1
+        if point is None or self.has_fired or (what, number) != (point.what, point.number):
             return ""
-        self.fired = what
+        if point.fault not in faults:
+            return ""
+        self.has_fired = True
         return point.fault
 
 

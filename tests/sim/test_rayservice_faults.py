@@ -13,7 +13,7 @@ from tests.eagleray.gateways import GATEWAY_KINDS, ScriptedGateways
 from tests.eagleray.ray import RayOnPods, host_of
 from tests.eagleray.rayservice.situations import OTHER_CONFIG, incremental
 from tests.eagleray.world import rayservice, world_of
-from tests.sim.faults import End, Laboratory, Scenario
+from tests.sim.faults import End, Laboratory, Scenario, is_write, whole_minute
 from tests.sim.traffic import Traffic
 
 KINDS = ("RayService", "RayCluster")
@@ -99,11 +99,6 @@ async def gone(world, namespace):
 
 
 # --- what happens
-
-
-async def whole_minute(world):
-    """Wait for a minute to begin: what is on record in seconds is then rounded alike in all runs."""
-    await world.pass_time(60 - world.clock.monotonic() % 60)
 
 
 def create(service):
@@ -214,26 +209,14 @@ SCENARIOS = [
 ]
 
 
-def writes_only(lab, points):
-    """Return the points at writes: what is only read is read again."""
-    writes = {number for number, (verb, _) in enumerate(lab.requests) if verb not in ("get", "list", "watch")}
-    return [point for point in points if point.number in writes]
-
-
 @pytest.mark.heavy
 @pytest.mark.parametrize("family", ["writes", "requests", "news"])
 @pytest.mark.parametrize("which", [pytest.param(each, id=each.name) for each in SCENARIOS])
-async def test_each_single_fault_leads_to_the_same_end_and_misleads_no_traffic(
-    which, family, tell_faults, request
-):
-    if which.name == "rollback":
-        # Pods and services overtake each other within one moment from run to run, and a point is known by its number.
-        # The faults are met all the same; which of them it was is not.
-        request.applymarker(pytest.mark.xfail(reason="points of one moment change places", strict=False))
+async def test_each_single_fault_leads_to_the_same_end_and_misleads_no_traffic(which, family, tell_faults):
     async with laboratory(which) as lab:
         points = lab.points(family)
         if family == "requests":
-            points = writes_only(lab, points)
+            points = [point for point in points if is_write(point.what)]  # what is only read is read again
         tell_faults(f"RayService, {which.name}, {family}: {len(points)} points")
         assert points
         troubles = await lab.disturb(points)
