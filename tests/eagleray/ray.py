@@ -295,6 +295,8 @@ def _is_other_head(command, session):
         return False
     if found["session"]:
         return session != found["session"]
+    if not session:
+        return False  # nothing to compare
     begun = _SESSION_TIME.match(session)
     assert begun, session
     moment = datetime.strptime(begun[1] + " +0000", "%Y-%m-%d_%H-%M-%S_%f %z")

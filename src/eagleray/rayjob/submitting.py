@@ -15,7 +15,7 @@ from eagleray.dashboard.errors import AlreadyThere, DashboardError, NotThere
 from eagleray.dashboard.orders import Order, Submit
 from eagleray.dashboard.questions import JobOf, Question, SessionOf
 from eagleray.dashboard.requests import Submission
-from eagleray.dashboard.words import is_terminal
+from eagleray.dashboard.words import Version, is_terminal
 from eagleray.kube.resources import JOBS
 from eagleray.manifests import naming
 from eagleray.manifests.cluster import Cluster
@@ -147,12 +147,14 @@ def lost_message(look: Look) -> str:
 def record(look: Look) -> Decision:
     """Return the record of an attempt's submission, or what it waits for: the session of the head."""
     session = look.session.session if look.session is not None else ""
-    if not session and look.job.mode == K8S_JOB:
+    if session or _tells_no_session(look):
+        pass
+    elif look.job.mode == K8S_JOB:
         left = _patience_left(look)
         if left > 0:
             is_brief = left > SESSION_PATIENCE - _FIRST_ANSWER
             return Decision(cause=_unreachable(look), again=min(left, _FIRST_ANSWER), is_brief=is_brief)
-    elif not session and look.job.mode == HTTP:
+    elif look.job.mode == HTTP:
         return Decision(cause=_unreachable(look))
     attempt = int(look.job.status.get("failed") or 0) + 1
     recorded: Object = {
@@ -268,6 +270,11 @@ def _submission(look: Look) -> Submission:
         float(spec.get("entrypointNumGpus") or 0),
         resources,
     )
+
+
+def _tells_no_session(look: Look) -> bool:
+    """Tell whether the dashboard has answered and does not name its session; asking for it again would not help."""
+    return look.session is not None and isinstance(look.session.value, Version) and not look.session.session
 
 
 def _unreachable(look: Look) -> Cause:

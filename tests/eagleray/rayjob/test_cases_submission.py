@@ -14,7 +14,7 @@ from tests.eagleray.dashboard.scripted import (
     says,
     slow,
 )
-from tests.eagleray.ray import host_of
+from tests.eagleray.ray import RayOnPods, host_of
 from tests.eagleray.rayjob.situations import (
     KINDS,
     MODES,
@@ -76,6 +76,16 @@ async def test_a_submission_is_recorded_and_clears_the_failure_timer():
         assert ray.ledger.started == [(status["jobId"], head.session)]
         posts = [i for i, (_, method, _) in enumerate(world.dashboards.requests) if method == "POST"]
         assert len(posts) == 1
+
+
+@pytest.mark.parametrize("mode", [HTTP, {}], ids=["HTTPMode", "K8sJobMode"])
+async def test_a_job_is_submitted_once_to_a_dashboard_that_names_no_session(monkeypatch, mode):
+    monkeypatch.setattr(RayOnPods, "_session_at", lambda self, host: "")
+    async with ray_world(lasts=None) as (world, ray):
+        await world.create(rayjob(**mode))
+        status = await reported(world, "RUNNING")
+        assert "headSession" not in status["submission"]
+        assert ray.ledger.started == [(status["jobId"], "")]
 
 
 @pytest.mark.case("RJ-53")
