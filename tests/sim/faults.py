@@ -192,7 +192,7 @@ def is_write(request):
 
 
 def _points_at(passed, faults):
-    counted = Counter()
+    counted: Counter[str] = Counter()
     points = []
     for what in passed:
         points += [Point(fault, counted[what], what) for fault in faults]

@@ -79,7 +79,7 @@ class Wire:
         self.after_write = None  # called with each write that was answered
         self.writes = []  # (time, what) of each that reached the server
         self._armed = False
-        self._passed = Counter()
+        self._passed: Counter[str] = Counter()
         self._flows = asyncio.Event()
         self._flows.set()
 

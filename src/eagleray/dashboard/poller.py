@@ -17,7 +17,7 @@ from eagleray.dashboard.client import Dashboard
 from eagleray.dashboard.errors import DashboardError, NotThere, Unreachable
 from eagleray.dashboard.lanes import Lanes, TurnEnd
 from eagleray.dashboard.orders import Entry, Order, OrderBook, Outcome, Owner, carry_out
-from eagleray.dashboard.questions import Found, Interview, Observation, Question
+from eagleray.dashboard.questions import Found, HealthOf, Interview, JobOf, Observation, Question, SessionOf
 from eagleray.dashboard.words import JobInfo
 from kubewire.sources import Clock, Entropy
 
@@ -25,6 +25,9 @@ log = logging.getLogger(__name__)
 
 # 3 s doubled this often is past the longest pause; counting on would only make huge numbers.
 _DOUBLINGS: Final = 16
+# Where nothing has changed for long, news may come later by this part of that time.
+_CALM_PART: Final = 0.1
+CALM_HEALTH_INTERVAL: Final = 10.0
 
 
 class Limits(NamedTuple):
@@ -35,6 +38,9 @@ class Limits(NamedTuple):
     # Seconds between two rounds of one dashboard, and the most that failures make of them.
     interval: float = 3.0
     longest_pause: float = 30.0
+    # The most that they become while nothing changes; a proxy may have stopped to take users' requests meanwhile.
+    calm_interval: float = 30.0
+    calm_health_interval: float = CALM_HEALTH_INTERVAL
     # However often it is hurried, a dashboard is left alone for so long.
     least_gap: float = 0.2
     # A round that takes longer makes room for others.
@@ -60,7 +66,7 @@ class _Followed:
 class _Line:
     """The questions and orders for one dashboard."""
 
-    __slots__ = ("address", "failures", "followed", "interview", "orders")
+    __slots__ = ("address", "changed_at", "failures", "followed", "interview", "orders")
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -68,6 +74,8 @@ class _Line:
         self.orders: deque[Entry] = deque()
         self.interview = Interview()
         self.failures = 0
+        # When there was something new, or somebody expected that there is.
+        self.changed_at = _now()
 
     @property
     def open_questions(self) -> list[Question]:
@@ -125,11 +133,11 @@ class Poller:
             # round will tell, unless none is to come; hurried ones would only drive each other out of a small cache.
             followed.mark = None
             if is_new or followed.is_settled:
-                self._lanes.call(question.address.host)
+                self._call(line)
             followed.is_settled = False
         if is_expected and not followed.is_expected and line.failures:
             line.failures = 0
-            self._lanes.call(question.address.host)
+            self._call(line)
         followed.is_expected = is_expected
         return observation
 
@@ -155,7 +163,7 @@ class Poller:
             line = self._lines[question.address.host]
             if not line.followed[question].is_settled:
                 line.failures = 0
-                self._lanes.call(question.address.host)
+                self._call(line)
 
     # --- orders
 
@@ -166,8 +174,9 @@ class Poller:
         """
         entry = self._book.add(owner, order, again=again)
         if entry is not None:
-            self._line(order.address).orders.append(entry)
-            self._lanes.call(order.address.host)
+            line = self._line(order.address)
+            line.orders.append(entry)
+            self._call(line)
         return self._book.outcome(owner, order.id)
 
     def outcome(self, owner: Owner, order_id: str) -> Outcome | None:
@@ -210,7 +219,8 @@ class Poller:
         failures = await self._carry_out_orders(dashboard, line)
         is_answered = False
         if not failures:
-            async for found in line.interview.ask(dashboard, line.open_questions):
+            asked, spared = self._asked_and_spared(line)
+            async for found in line.interview.ask(dashboard, asked, spared):
                 self._note(line, found)
                 if isinstance(found.result, DashboardError) and not isinstance(found.result, NotThere):
                     failures.append(found.result)
@@ -269,6 +279,7 @@ class Poller:
         self._cache.put(question, observation, _now())
         if mark != followed.mark:
             followed.mark = mark
+            line.changed_at = _now()
             for owner in followed.owners:
                 self._wake(owner)
 
@@ -279,9 +290,34 @@ class Poller:
             return None
         interval = self._limits.interval
         if not line.failures:
-            return self._entropy.uniform(0.9 * interval, 1.1 * interval)
+            calm = min(_CALM_PART * (_now() - line.changed_at), self._calmest(line))
+            pause = max(interval, calm)
+            return self._entropy.uniform(0.9 * pause, 1.1 * pause)
         pause = min(interval * 2.0 ** min(line.failures, _DOUBLINGS), self._limits.longest_pause)
         return self._entropy.uniform(pause / 2, pause)
+
+    def _calmest(self, line: _Line) -> float:
+        asks_health = any(isinstance(question, HealthOf) for question in line.followed)
+        return self._limits.calm_health_interval if asks_health else self._limits.calm_interval
+
+    def _asked_and_spared(self, line: _Line) -> tuple[list[Question], list[Question]]:
+        """Return what to ask, and what need not be asked while the jobs are there: a session that is known."""
+        asked = line.open_questions
+        if not any(isinstance(question, JobOf) for question in asked):
+            return asked, []
+        spared: list[Question] = [
+            question for question in asked if isinstance(question, SessionOf) and self._is_known(question)
+        ]
+        return [question for question in asked if question not in spared], spared
+
+    def _is_known(self, question: Question) -> bool:
+        known = self._cache.get(question, _now())
+        return known is not None and known.error is None
+
+    def _call(self, line: _Line) -> None:
+        """Ask a dashboard at once, and often for a while: something has happened."""
+        line.changed_at = _now()
+        self._lanes.call(line.address.host)
 
     # --- lines
 

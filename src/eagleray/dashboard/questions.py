@@ -11,7 +11,7 @@ import msgspec
 
 from eagleray.dashboard.address import Address
 from eagleray.dashboard.client import Dashboard
-from eagleray.dashboard.errors import DashboardError, Unreachable
+from eagleray.dashboard.errors import DashboardError, NotThere, Unreachable
 from eagleray.dashboard.words import JobInfo, ServeDetails, Version
 
 # Ray lists every job that ever ran. Beyond this, asking for each of ours is cheaper.
@@ -26,7 +26,7 @@ class JobOf(msgspec.Struct, frozen=True):
 
 
 class SessionOf(msgspec.Struct, frozen=True):
-    """Which start of Ray answers here? Asked for as long as somebody wants to know."""
+    """Which start of Ray answers here? Once known, it is asked again when a job is missing."""
 
     address: Address
 
@@ -97,11 +97,14 @@ class Interview:
     def __init__(self) -> None:
         self._may_list = True
 
-    async def ask(self, dashboard: Dashboard, questions: Sequence[Question]) -> AsyncIterator[Found]:
+    async def ask(
+        self, dashboard: Dashboard, questions: Sequence[Question], spared: Sequence[Question] = ()
+    ) -> AsyncIterator[Found]:
         """Ask everything, one request at a time, and yield what each question brought.
 
         Several jobs are asked for with one request. A job that is not in that list is asked for by its name before it
         is called missing. Once the dashboard cannot be reached, the rest is not asked but fails in the same way.
+        What is `spared` is asked only if a job is missing, and before that is told.
         """
         unreachable: Unreachable | None = None
         listed: dict[str, JobInfo] = {}
@@ -120,6 +123,10 @@ class Interview:
             result = unreachable or await _ask(dashboard, question)
             if isinstance(result, Unreachable):
                 unreachable = result
+            if isinstance(result, NotThere):
+                for also in spared:
+                    yield Found(also, await _ask(dashboard, also))
+                spared = ()
             yield Found(question, result)
 
 

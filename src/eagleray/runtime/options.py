@@ -102,6 +102,13 @@ OPTIONS: Final[Mapping[str, Option]] = {
         Option(
             "dashboard-poll-interval", "dashboardPollInterval", SECONDS, 3.0, "time between two questions"
         ),
+        Option(
+            "dashboard-calm-interval",
+            "dashboardCalmInterval",
+            SECONDS,
+            30.0,
+            "what that grows to while nothing changes",
+        ),
         Option("dashboard-cache-size", "dashboardCacheSize", COUNT, 10_000, "answers kept"),
         Option(
             "dashboard-cache-expiry",
@@ -168,6 +175,7 @@ class Options(NamedTuple):
     kubeconfig: str
     dashboard_poll_concurrency: int
     dashboard_poll_interval: float
+    dashboard_calm_interval: float
     dashboard_cache_size: int
     dashboard_cache_expiry: float
     webhook_address: Address | None
@@ -296,6 +304,7 @@ def _checked(told: _Told, environment: Environment, notices: list[str]) -> Optio
         kubeconfig=told.text("kubeconfig"),
         dashboard_poll_concurrency=told.count("dashboard-poll-concurrency", 1),
         dashboard_poll_interval=told.positive("dashboard-poll-interval"),
+        dashboard_calm_interval=told.positive("dashboard-calm-interval"),
         dashboard_cache_size=told.count("dashboard-cache-size", 1),
         dashboard_cache_expiry=told.positive("dashboard-cache-expiry"),
         webhook_address=told.address("webhook-addr"),

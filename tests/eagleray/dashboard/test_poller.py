@@ -105,8 +105,64 @@ async def test_a_flapping_status_wakes_at_each_change(desk, head):
 async def test_a_dashboard_is_asked_about_every_interval_with_some_jitter(desk, heads, head):
     head.submit("job")
     desk.follow()
-    await asyncio.sleep(300)
-    assert 90 <= len(heads.requests) <= 112
+    await asyncio.sleep(30)
+    assert 9 <= len(heads.requests) <= 12
+
+
+async def test_the_longer_nothing_changes_the_less_often_it_is_asked(desk, heads, head):
+    head.submit("job")
+    desk.follow()
+    await asyncio.sleep(100)
+    before = len(heads.requests)
+    await asyncio.sleep(20)
+    assert 1 <= len(heads.requests) - before <= 3
+    await asyncio.sleep(1000)
+    before = len(heads.requests)
+    await asyncio.sleep(600)
+    assert 18 <= len(heads.requests) - before <= 23
+
+
+async def test_after_a_change_it_is_asked_often_again(desk, heads, head):
+    head.submit("job")
+    head.set_status("job", "PENDING")
+    desk.follow()
+    await asyncio.sleep(1000)
+    head.set_status("job", "RUNNING")
+    await asyncio.sleep(34)
+    assert desk.follow().job.status == "RUNNING"
+    before = len(heads.requests)
+    await asyncio.sleep(12)
+    assert len(heads.requests) - before >= 3
+
+
+async def test_a_hurry_makes_it_asked_often_again(desk, heads, head):
+    head.submit("job")
+    desk.follow()
+    await asyncio.sleep(1000)
+    desk.poller.hurry(rayjob())
+    before = len(heads.requests)
+    await asyncio.sleep(12)
+    assert len(heads.requests) - before >= 4
+
+
+async def test_a_serve_proxy_is_asked_every_ten_seconds_however_calm_it_is(desk, heads, head):
+    desk.follow("service", HealthOf(place()))
+    await asyncio.sleep(1000)
+    before = len(heads.requests)
+    await asyncio.sleep(100)
+    assert 9 <= len(heads.requests) - before <= 12
+
+
+async def test_a_session_that_is_known_is_asked_for_again_only_when_a_job_is_missing(desk, heads, head):
+    head.submit("job")
+    desk.follow("job", SessionOf(place()))
+    desk.follow()
+    await asyncio.sleep(20)
+    assert heads.asked(HOST).count("/api/version") == 1
+    heads.restart(HOST)
+    await asyncio.sleep(4)
+    assert isinstance(desk.follow().error, NotThere)
+    assert desk.follow("job", SessionOf(place())).session == "session_2"
 
 
 @pytest.mark.parametrize("status", ["SUCCEEDED", "FAILED", "STOPPED"])
@@ -404,7 +460,7 @@ async def test_a_running_job_that_nobody_looks_at_is_watched_for_as_long_as_it_t
     desk.follow()
     await asyncio.sleep(3600)
     head.set_status("job", "SUCCEEDED")
-    await asyncio.sleep(4)
+    await asyncio.sleep(34)
     assert desk.woken == [rayjob()] * 2
 
 
@@ -418,7 +474,7 @@ async def test_no_more_answers_are_kept_than_allowed_and_changes_still_wake(desk
     assert len(desk.woken) == 10
     for i in range(10):
         heads.heads[place(f"c{i}").host].set_status("job", "FAILED")
-    await asyncio.sleep(4)
+    await asyncio.sleep(8)
     assert len(desk.woken) == 20
 
 

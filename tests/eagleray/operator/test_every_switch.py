@@ -65,6 +65,7 @@ OBSERVED_OPTIONS = {
     "zap-time-encoding": (LOGS, ""),
     "dashboard-poll-concurrency": (DASHBOARDS, "test_how_many_dashboards_are_asked_at_once_is_an_option"),
     "dashboard-poll-interval": (DASHBOARDS, "test_how_often_a_dashboard_is_asked_is_an_option"),
+    "dashboard-calm-interval": (DASHBOARDS, "test_how_seldom_a_calm_dashboard_is_asked_is_an_option"),
     "dashboard-cache-size": (DASHBOARDS, "test_a_cache_that_is_too_small_costs_time_and_no_job"),
     "dashboard-cache-expiry": (DASHBOARDS, "test_nothing_is_kept_about_objects_that_are_gone"),
     "webhook-addr": (WEBHOOKS, TRUSTED_WEBHOOKS),

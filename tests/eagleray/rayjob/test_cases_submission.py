@@ -318,7 +318,7 @@ async def all_are(world, word):
 
 @pytest.mark.case("RJ-102")
 async def test_so_many_dashboards_are_asked_at_once_and_each_once():
-    async with world_of(kinds=KINDS) as world:
+    async with world_of(kinds=KINDS, flags=("--dashboard-poll-interval=500ms",)) as world:
         await many(world, 300)
         await world.until(lambda: all_are(world, "RUNNING"), step=5)
         world.dashboards.most_at_once = 0
@@ -349,6 +349,17 @@ async def test_how_often_a_dashboard_is_asked_is_an_option():
         before = len(questions(world))
         await world.pass_time(100)
         assert 8 <= len(questions(world)) - before <= 11
+
+
+@pytest.mark.parametrize(("interval", "questions_in_ten_minutes"), [("30s", 20), ("60s", 10)])
+async def test_how_seldom_a_calm_dashboard_is_asked_is_an_option(interval, questions_in_ten_minutes):
+    async with world_of(kinds=KINDS, flags=(f"--dashboard-calm-interval={interval}",)) as world:
+        await many(world, 1)
+        await world.until(lambda: all_are(world, "RUNNING"))
+        await world.pass_time(1000)
+        before = len(questions(world))
+        await world.pass_time(600)
+        assert abs(len(questions(world)) - before - questions_in_ten_minutes) <= 2
 
 
 def questions(world):

@@ -7,6 +7,8 @@ import pytest
 
 from eagleray.manifests.rayservice import RayService
 from eagleray.rayservice.incremental import Ready, Share, Shares, next_capacity
+from tests.eagleray.dashboard.scripted import slow
+from tests.eagleray.ray import host_of
 from tests.eagleray.rayservice.load import Load
 from tests.eagleray.rayservice.scene import incremental as stored_service
 from tests.eagleray.rayservice.scene import running
@@ -482,6 +484,7 @@ async def test_rolling_back_from_a_cluster_whose_head_is_gone_ends():
 async def test_a_rollback_is_not_over_while_the_new_cluster_has_capacity():
     async with serving(incremental(surge=25, step=25, interval=30)) as (world, _):
         old, new = await upgrading(world, traffic=50)
+        world.dashboards.fault(host_of(new), slow(0.5))  # its capacity takes a moment to go
         await set_image(world, "2.52.0")
 
         async def is_back():

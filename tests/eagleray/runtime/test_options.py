@@ -363,6 +363,7 @@ FIELDS_AND_FLAGS = {
     "burst": (5, "--burst=5"),
     "dashboardPollConcurrency": (2, "--dashboard-poll-concurrency=2"),
     "dashboardPollInterval": ("10s", "--dashboard-poll-interval=10s"),
+    "dashboardCalmInterval": ("60s", "--dashboard-calm-interval=60s"),
     "dashboardCacheSize": (2, "--dashboard-cache-size=2"),
     "dashboardCacheExpiry": ("1s", "--dashboard-cache-expiry=1s"),
     "webhookAddr": (":1", "--webhook-addr=:1"),

@@ -124,7 +124,7 @@ async def test_a_dashboard_that_hangs():
             stage: submission took 0 s
             stage: run has taken 60 s so far
             - Ray's dashboard at j-xxxxx-head-svc.default.svc.cluster.local:8265: GET
-                j-xxxxx-head-svc.default.svc.cluster.local:8265/api/version: no answer in 2 s
+                j-xxxxx-head-svc.default.svc.cluster.local:8265/api/jobs/j-xxxxx: no answer in 2 s
             note: it is ended by the status-check timeout at xxxxx, in 244 s
             next: nothing until something changes
             """
