@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from eagleray.kube.access import Access, ConfigError
-from eagleray.kube.http import HttpTransport
+from eagleray.kube.http import HttpTransport, spare_tls_buffers
 from eagleray.kube.kubeconfig import find_access
 from eagleray.operator.assembly import EXIT_AGAIN, Operator
 from eagleray.runtime.options import Options
@@ -25,6 +25,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"eagleray operator: {bad}", file=sys.stderr)
         return 1
     logs = begin_logging(options, clock)
+    spare_tls_buffers()
     try:
         return asyncio.run(_operate(options, access, clock))
     finally:

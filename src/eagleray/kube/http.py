@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import ssl
+from asyncio import sslproto
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -22,7 +23,9 @@ log = logging.getLogger(__name__)
 
 # For requests that are answered and done. Watches stay, one for each resource and namespace, and are not counted: with
 # many namespaces they would take all connections, and no request would ever leave.
-_CONNECTIONS = 256
+_CONNECTIONS = 64
+# Two records of TLS; asyncio would set 256 KiB aside for each connection.
+_TLS_BUFFER = 32 * 1024
 _CONNECT_SECONDS = 10.0
 _LONGEST_REFUSAL = 2**20
 # Where the connection was never made: the request has not left.
@@ -35,6 +38,11 @@ _NOT_CONNECTED = (
 
 # What a connection is for: one answer, or one that goes on.
 _Use = Literal["answer", "stream"]
+
+
+def spare_tls_buffers() -> None:
+    """Have the TLS connections of this process that are made from now on take a little memory each."""
+    sslproto.SSLProtocol.max_size = _TLS_BUFFER
 
 
 class HttpTransport:

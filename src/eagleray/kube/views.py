@@ -61,7 +61,16 @@ def typed(struct: type[T]) -> View[T]:
 
 
 def whole(resource: Resource) -> View[Object]:
-    """Read objects as they are, every field of them. In lists the server leaves kind and version out; here they are."""
+    """Read objects as they are. In lists the server leaves kind and version out; here they are.
+
+    Only who manages which field is left out: it may take more memory than all the rest, and the server does not need
+    to be told.
+    """
     decode = msgspec.json.Decoder(dict[str, Any]).decode
     about = {"apiVersion": resource.api_version, "kind": resource.kind}
-    return View(lambda raw: {**about, **decode(raw)}, lambda obj: {**about, **obj})
+
+    def complete(obj: Object) -> Object:
+        metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+        return {**about, **obj, "metadata": metadata}
+
+    return View(lambda raw: complete(decode(raw)), complete)

@@ -273,3 +273,14 @@ def test_a_whole_view_keeps_every_field_and_knows_the_kind():
     _, found = VIEW.of_text(msgspec.Raw(msgspec.json.encode(obj)))
     assert found == {"apiVersion": "v1", "kind": "Pod", **obj}
     assert VIEW.of_object(obj)[1] == found
+
+
+def test_who_manages_which_field_takes_no_memory_and_the_writer_keeps_it():
+    obj = pod("a", 1, spec={"x": 1})
+    obj["metadata"]["managedFields"] = [{"manager": "somebody", "fieldsV1": {"f:spec": {}}}]
+    sent = msgspec.json.encode(obj)
+    for _, kept in (VIEW.of_object(obj), VIEW.of_text(msgspec.Raw(sent))):
+        assert "managedFields" not in kept["metadata"]
+        assert kept["metadata"]["name"] == "a"
+        assert kept["spec"] == {"x": 1}
+    assert "managedFields" in obj["metadata"]

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+from asyncio import sslproto
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 
 import pytest
@@ -11,7 +12,7 @@ import yaml
 from eagleray.kube import requests
 from eagleray.kube.access import Access, ConfigError, CredentialsError, Fixed, Identity, Pair, UserCredentials
 from eagleray.kube.client import Client
-from eagleray.kube.http import HttpTransport, tls_context
+from eagleray.kube.http import HttpTransport, spare_tls_buffers, tls_context
 from eagleray.kube.informers import Informers
 from eagleray.kube.kubeconfig import find_access
 from eagleray.kube.requests import Request, Selection
@@ -144,6 +145,21 @@ async def test_objects_and_names_travel_unharmed(connect):
     await client.delete(CONFIG_MAPS, Ref.of(made), propagation="Background")
     found = await client.list(CONFIG_MAPS, Selection("default", fields="metadata.name=a.b"))
     assert found == []
+
+
+async def test_with_small_buffers_long_answers_arrive_whole(connect, monkeypatch):
+    monkeypatch.setattr(
+        sslproto.SSLProtocol, "max_size", sslproto.SSLProtocol.max_size
+    )  # put back at the end
+    usual = sslproto.SSLProtocol.max_size
+    spare_tls_buffers()
+    assert sslproto.SSLProtocol.max_size < usual
+    client = connect()
+    data = {"text": "0123456789" * 90_000}
+    body = {"metadata": {"name": "long", "namespace": "default"}, "data": data}
+    made = await client.create(CONFIG_MAPS, body)
+    assert (await client.get(CONFIG_MAPS, "default", "long"))["data"] == data
+    await client.delete(CONFIG_MAPS, Ref.of(made), propagation="Background")
 
 
 async def test_an_informer_follows_over_the_wire(connect, served):
