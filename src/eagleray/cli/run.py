@@ -200,7 +200,6 @@ async def _with_cluster(
 
 
 def _settings(arguments: "argparse.Namespace", directory: "Path") -> "LocalSettings":
-    from pathlib import Path
 
     from eagleray.local.cluster import LocalSettings
 
@@ -210,7 +209,7 @@ def _settings(arguments: "argparse.Namespace", directory: "Path") -> "LocalSetti
         cpu_factor=arguments.cpu_factor,
         outbound=arguments.outbound,
         resources=dict(arguments.resource),
-        recipes=Path(arguments.recipes).absolute() if arguments.recipes else None,
+        recipes=arguments.recipes and arguments.recipes.absolute(),
         strict_images=arguments.strict_images,
         grace=GRACE_SECONDS,
     )
@@ -289,7 +288,6 @@ async def _on_kept(arguments: "argparse.Namespace", work: "Work", screen: "Scree
 
 def _keep_settings(arguments: "argparse.Namespace") -> "KeepSettings":
     import os
-    from pathlib import Path
 
     from eagleray.local.contexts import kubeconfig_file
     from eagleray.local.kept import DEFAULT_NAME, KeepSettings, place_of
@@ -301,7 +299,7 @@ def _keep_settings(arguments: "argparse.Namespace") -> "KeepSettings":
         cpu_factor=arguments.cpu_factor,
         outbound=arguments.outbound,
         resources=dict(arguments.resource),
-        recipes=str(Path(arguments.recipes).absolute()) if arguments.recipes else "",
+        recipes=str(arguments.recipes.absolute()) if arguments.recipes else "",
         strict_images=arguments.strict_images,
         context_file=str(kubeconfig_file(os.environ, place.user)),
     )

@@ -130,7 +130,6 @@ def how_to_use(place: "Place", kubeconfig: str, *, has_context: bool, is_detache
 
 def _settings(arguments: "argparse.Namespace", place: "Place") -> "KeepSettings":
     import os
-    from pathlib import Path
 
     from eagleray.local.contexts import kubeconfig_file
     from eagleray.local.kept import KeepSettings
@@ -142,7 +141,7 @@ def _settings(arguments: "argparse.Namespace", place: "Place") -> "KeepSettings"
         cpu_factor=arguments.cpu_factor,
         outbound=arguments.outbound,
         resources=dict(arguments.resource),
-        recipes=str(Path(arguments.recipes).absolute()) if arguments.recipes else "",
+        recipes=str(arguments.recipes.absolute()) if arguments.recipes else "",
         strict_images=arguments.strict_images,
         operator_flags=tuple(arguments.operator_flags),
         context_file="" if arguments.no_context else str(kubeconfig_file(os.environ, place.user)),

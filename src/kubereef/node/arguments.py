@@ -11,6 +11,14 @@ from kubewire.times import parse_go_duration
 
 def add_node_options(node: argparse._ArgumentGroup) -> None:
     """Add what a node is like."""
+    add_abilities(node)
+    node.add_argument(
+        "--pod-cidr", type=_pod_network, default="10.244.0.0/16", metavar="CIDR", help="addresses of Pods"
+    )
+
+
+def add_abilities(node: argparse._ActionsContainer) -> None:
+    """Add what a node offers to Pods."""
     node.add_argument(
         "--outbound",
         choices=("redirect", "proxy", "off"),
@@ -25,9 +33,6 @@ def add_node_options(node: argparse._ArgumentGroup) -> None:
         help="declare N times the processors that there are (4), since Pods ask for whole ones and use little",
     )
     node.add_argument(
-        "--pod-cidr", type=_pod_network, default="10.244.0.0/16", metavar="CIDR", help="addresses of Pods"
-    )
-    node.add_argument(
         "--resource",
         type=_resource,
         action="append",
@@ -39,19 +44,9 @@ def add_node_options(node: argparse._ArgumentGroup) -> None:
 
 def add_image_options(images: argparse._ArgumentGroup) -> None:
     """Add where a node's images come from, and how long they stay."""
-    images.add_argument(
-        "--recipes",
-        type=Path,
-        metavar="DIR",
-        help="a folder with recipes for images of your own (~/.config/eagleray/recipes)",
-    )
+    add_recipes(images)
     images.add_argument(
         "--image-cache", type=Path, metavar="DIR", help="where images are kept (~/.cache/eagleray)"
-    )
-    images.add_argument(
-        "--strict-images",
-        action="store_true",
-        help="refuse an image rather than run it with another Python than its tag asks for",
     )
     images.add_argument(
         "--image-max-age",
@@ -66,6 +61,21 @@ def add_image_options(images: argparse._ArgumentGroup) -> None:
         default="20Gi",
         metavar="SIZE",
         help="remove the least recently used images while all take more than this (20Gi); 0 keeps them",
+    )
+
+
+def add_recipes(images: argparse._ActionsContainer) -> None:
+    """Add what images are made of."""
+    images.add_argument(
+        "--recipes",
+        type=Path,
+        metavar="DIR",
+        help="a folder with recipes for images of your own (~/.config/eagleray/recipes)",
+    )
+    images.add_argument(
+        "--strict-images",
+        action="store_true",
+        help="refuse an image rather than run it with another Python than its tag asks for",
     )
 
 
