@@ -1,6 +1,7 @@
 """Resource quantities (`500m`, `1.5Gi`, `2e3`): exact numbers that print as Kubernetes prints them."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, Literal
 
 from kubewire.gotext import INT64_MAX, parse_int64
@@ -46,11 +47,11 @@ class Quantity:
     _family: Family
     _text: str | None  # the text it was parsed from, if apimachinery would print that unchanged
 
-    def __init__(self, nano: int = 0, family: Family = "DecimalSI") -> None:
+    def __init__(self, nano: int = 0, family: Family = "DecimalSI", text: str | None = None) -> None:
         """Make a quantity of `nano` times 10**-9; users mostly want `parse` or `of`."""
         self._nano = nano
         self._family = family
-        self._text = None
+        self._text = text
 
     @classmethod
     def of(cls, value: object) -> "Quantity":
@@ -70,24 +71,7 @@ class Quantity:
         """
         if len(text) > MAX_TEXT:
             raise QuantityError(f"quantities have at most {MAX_TEXT} characters")
-        negative, whole, fraction, suffix = _split(text)
-        family, exponent = _interpret(suffix)
-        if not whole and not fraction:
-            raise QuantityError(_WRONG_NUMBER)
-
-        digits = int(whole + fraction)
-        if family == "BinarySI":
-            nano = _shifted(digits << exponent, _NANO - len(fraction))
-            nano = min(nano, _BINARY_CAP)
-            if 0 < nano < _ONE:
-                family = "DecimalSI"
-        else:
-            nano = _shifted(digits, _NANO + exponent - len(fraction))
-
-        quantity = cls(-nano if negative else nano, family)
-        if _prints_unchanged(whole, fraction, suffix):
-            quantity._text = text
-        return quantity
+        return _parsed(text)
 
     @property
     def nano(self) -> int:
@@ -182,6 +166,27 @@ ZERO: Final = Quantity()
 def total(quantities: Iterable[Quantity]) -> Quantity:
     """Return the sum, in the family of the first quantity that is not zero; nothing sums up to zero."""
     return sum(quantities, ZERO)
+
+
+# The same few texts come again and again, in every Pod of a cluster.
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Quantity:
+    negative, whole, fraction, suffix = _split(text)
+    family, exponent = _interpret(suffix)
+    if not whole and not fraction:
+        raise QuantityError(_WRONG_NUMBER)
+
+    digits = int(whole + fraction)
+    if family == "BinarySI":
+        nano = _shifted(digits << exponent, _NANO - len(fraction))
+        nano = min(nano, _BINARY_CAP)
+        if 0 < nano < _ONE:
+            family = "DecimalSI"
+    else:
+        nano = _shifted(digits, _NANO + exponent - len(fraction))
+
+    unchanged = text if _prints_unchanged(whole, fraction, suffix) else None
+    return Quantity(-nano if negative else nano, family, unchanged)
 
 
 def _split(text: str) -> tuple[bool, str, str, str]:
