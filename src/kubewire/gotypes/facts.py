@@ -5,6 +5,7 @@
 
 import json
 import os.path
+from functools import cache
 from typing import NamedTuple
 
 _FILE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "data", "go-types-1.36.json")  # noqa: PTH118, PTH120 - pathlib costs start-up time
@@ -28,9 +29,10 @@ def is_known(definition: str) -> bool:
     return definition in _facts()
 
 
-def fields_of(definition: str) -> list[Field]:
+@cache
+def fields_of(definition: str) -> tuple[Field, ...]:
     """Return the fields of a struct in Go's order; KeyError if it is not known."""
-    return [Field(*field) for field in _facts()[definition]]
+    return tuple(Field(*field) for field in _facts()[definition])
 
 
 def go_name(definition: str) -> str:
