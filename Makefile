@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MAKEFLAGS += --no-print-directory
 # Two at a time, a file never split, because files share servers.
-PYTEST := --numprocesses=2 --dist=loadfile --quiet
+PYTEST := --numprocesses=2 --dist=loadfile --no-loadscope-reorder --quiet
 # Tiers that start processes and kill them, or drive foreign clients.
 HEAVY := tests/reef tests/clients tests/ray tests/kubernetes tests/packaging tests/packaging_wheel tests/kubereef/durability \
 	tests/kubereef/hostile tests/kubereef/node tests/sim

@@ -177,20 +177,22 @@ def tls_context(
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if pair is not None:
-        _load_pair(context, pair)
+        try:
+            load_pair(context, pair)
+        except ssl.SSLError as bad:
+            told = f"client-certificate, client-key: they cannot be used together ({bad})"
+            raise ConfigError(told) from bad
     return context
 
 
-def _load_pair(context: ssl.SSLContext, pair: Pair) -> None:
+def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
     """Load a certificate and its key, which Python can do from files only; this one is never on a disk."""
-    descriptor = os.memfd_create("client certificate")
+    descriptor = os.memfd_create("certificate")
     try:
         with os.fdopen(os.dup(descriptor), "wb") as file:
             file.write(pair.certificate + b"\n" + pair.key)
         # An empty password keeps OpenSSL from asking for one on a terminal.
         context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")
-    except ssl.SSLError as bad:
-        raise ConfigError(f"client-certificate, client-key: they cannot be used together ({bad})") from bad
     finally:
         os.close(descriptor)
 

@@ -1,10 +1,11 @@
 """Keeps the certificate that the webhooks are served with: takes it up, has it trusted, and looks again for ever."""
 
 import logging
-import os
 import ssl
 from typing import Final
 
+from eagleray.kube.access import Pair
+from eagleray.kube.http import load_pair
 from eagleray.webhooks.certificates import Serving, Source, Unusable
 from eagleray.webhooks.trust import Configuration
 from kubewire import errors
@@ -91,14 +92,7 @@ def _server_context() -> ssl.SSLContext:
 
 
 def _load(context: ssl.SSLContext, serving: Serving) -> None:
-    """Load a certificate and its key, which Python can do from files only; this one is never on a disk."""
-    descriptor = os.memfd_create("webhook certificate")
     try:
-        with os.fdopen(os.dup(descriptor), "wb") as file:
-            file.write(serving.certificate + b"\n" + serving.key)
-        # An empty password keeps OpenSSL from asking for one on a terminal.
-        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")
+        load_pair(context, Pair(serving.certificate, serving.key))
     except ssl.SSLError as bad:
         raise Unusable(f"certificate and key cannot be used together ({bad})") from bad
-    finally:
-        os.close(descriptor)

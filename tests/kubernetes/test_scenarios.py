@@ -1,0 +1,33 @@
+"""Scenarios of the four controllers, unchanged, on a real control plane; `make test-kubernetes` has all of them."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import REPOSITORY
+
+# One file of each kind: what a controller makes, that it follows a change, and that it cleans up.
+SOME = (
+    "raycluster/test_cases_suspend.py",
+    "rayjob/test_cases_retry_suspend.py",
+    "rayservice/test_cases_beginning.py",
+    "raycronjob/test_any_day.py",
+)
+LONGEST = 900.0
+
+
+@pytest.mark.usefixtures("binaries")
+@pytest.mark.parametrize("file", SOME)
+def test_scenarios_of_a_controller_live_on_a_real_control_plane(file):
+    command = [sys.executable, "-m", "pytest", "--quiet", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    run = subprocess.run(
+        [*command, "-p", "tests.kubernetes.scenarios", f"tests/eagleray/{file}"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=LONGEST,
+        check=False,
+    )
+    assert run.returncode == 0, f"{run.stdout[-20_000:]}\n{run.stderr[-2000:]}"
+    assert " passed" in run.stdout.splitlines()[-1]
