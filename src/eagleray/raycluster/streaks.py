@@ -37,7 +37,8 @@ NONE: Groups = {}
 def next_streaks(cluster: Cluster, pods: Iterable[PodView], known: Groups, now: float) -> Groups:
     """Return the streaks of a cluster's groups after a look at its Pods; `now` is in seconds since 1970.
 
-    Pods that were made before the last round ended belong to it: a thousand Pods that fail together are one round.
+    Pods that were made before the last round ended belong to it: a thousand Pods that fail together are one round. A
+    Pod that is being deleted ends because of that, however it ends; if it had failed before, that was seen before.
     """
     templates = {group["groupName"]: group.get("template") for group in cluster.workers}
     streaks = {
@@ -46,7 +47,7 @@ def next_streaks(cluster: Cluster, pods: Iterable[PodView], known: Groups, now: 
         if name in templates and templates[name] == streak.template
     }
     for pod in pods:
-        if not pod.is_worker or not pod.must_go or pod.group not in templates:
+        if not pod.is_worker or pod.is_terminating or not pod.must_go or pod.group not in templates:
             continue
         made = _seconds(pod)
         trouble = trouble_of(pod)

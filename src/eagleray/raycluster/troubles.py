@@ -69,9 +69,12 @@ def _ended(pod: PodView) -> Trouble:
             "NodeAffinity": "its node no longer matches its affinity",
         }.get(pod.status.reason, "see the Pod's status")
         return Trouble(pod.status.reason, pod.status.message, help_)
-    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+    prepared = pod.status.init_container_statuses
+    for status in (*prepared, *pod.status.container_statuses):
         ended = status.state.terminated
-        if ended is not None and (ended.exit_code or pod.status.phase != "Failed"):
+        # What prepares a Pod is meant to end; of the others, any end may be that of the Pod.
+        may_end_well = status in prepared or pod.status.phase == "Failed"
+        if ended is not None and (ended.exit_code or not may_end_well):
             return _ending(status.name, ended.reason, ended.message, ended.exit_code)
     return Trouble("Ended", f"its phase is {pod.status.phase}", "see the Pod's logs")
 

@@ -14,10 +14,10 @@ START = parse_time("2026-01-01T00:00:00Z").timestamp()
 GROUP = {"groupName": "small", "replicas": 1}
 
 
-def failed(name, at, reason="Error"):
+def failed(name, at, reason="Error", **facts):
     """Return a Pod that was made at a time, in seconds after the start, and has failed."""
     state = {"terminated": {"exitCode": 1, "reason": reason}}
-    one = pod(name, phase="Failed", containers=[{"name": "ray", "state": state}])
+    one = pod(name, phase="Failed", containers=[{"name": "ray", "state": state}], **facts)
     stamp = format_time(datetime.fromtimestamp(START + at, UTC))
     made = msgspec.structs.replace(one.metadata, creation_timestamp=stamp)
     return msgspec.structs.replace(one, metadata=made)
@@ -46,6 +46,12 @@ def test_pods_that_fail_together_are_one_round():
     assert known["small"].rounds == 1
     assert look(known, 6, failed("late", 0))["small"].rounds == 1
     assert look(known, 6, failed("p0", 0))["small"].rounds == 1
+
+
+def test_a_pod_that_ends_because_it_is_deleted_is_no_failure():
+    assert look(NONE, 5, failed("a", 0, terminating=True)) == {}
+    known = look(NONE, 1, failed("a", 0))
+    assert look(known, 61, failed("b", 60, terminating=True)) == known
 
 
 def test_another_trouble_begins_anew():

@@ -1,5 +1,6 @@
 """What keeps Pods from running, in words."""
 
+import msgspec
 import pytest
 
 from eagleray.raycluster.troubles import group_troubles, trouble_of
@@ -84,3 +85,13 @@ def test_pods_of_a_group_with_the_same_trouble_are_one_sentence():
     first, second = group_troubles(pods)
     assert str(first).startswith("group small, 2 Pods: container ray: ErrImagePull: 404; ")
     assert str(second).startswith("group other, Pod c: ")
+
+
+def test_what_has_prepared_a_pod_is_not_blamed_for_its_end():
+    one = pod("p", phase="Succeeded", containers=ended(0, "Completed"))
+    (ray,) = one.status.container_statuses
+    prepared = msgspec.structs.replace(ray, name="wait-gcs-ready")
+    status = msgspec.structs.replace(one.status, init_container_statuses=(prepared,))
+    trouble = trouble_of(msgspec.structs.replace(one, status=status))
+    assert trouble is not None
+    assert "container ray ended" in trouble.text
