@@ -62,7 +62,7 @@ async def without_rules(world):
     crd = await world.api.get(url)
     for version in crd["spec"]["versions"]:
         spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-        spec["managedBy"].pop("x-kubernetes-validations", None)
+        spec.get("managedBy", {}).pop("x-kubernetes-validations", None)
     await world.api.replace(url, crd)
     await world.pass_time(1)
 

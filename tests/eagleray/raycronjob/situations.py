@@ -56,7 +56,7 @@ def stamp(text):
 
 async def wait_until(world, text):
     """Let time pass until the clock on the world's wall shows this, and whatever is due then has happened."""
-    left = (time(text) - world.simulated.clock.now()).total_seconds()
+    left = (time(text) - world.place.clock.now()).total_seconds()
     assert left >= 0, f"it is later than {text}"
     await world.pass_time(left)
 

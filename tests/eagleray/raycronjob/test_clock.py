@@ -24,7 +24,7 @@ def settable():
     """Give a world whose operator has a clock that can be set."""
 
     async def begin(world):
-        clock = world.clock = SettableClock(world.simulated.clock)
+        clock = world.clock = SettableClock(world.place.clock)
         await world.start_operator()
         return clock
 

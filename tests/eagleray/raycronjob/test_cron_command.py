@@ -9,7 +9,6 @@ from eagleray.cli.cronactions import CronActions
 from eagleray.kube.client import Client
 from kubewire import errors
 from kubewire.sources import SeededEntropy
-from tests.eagleray.kube.local import transport_to
 from tests.eagleray.raycronjob.situations import (
     MOMENT,
     children,
@@ -34,7 +33,7 @@ def ask(capsys):
     async def asked(world, *words, transport=None):
         parser = argparse.ArgumentParser()
         cron.configure(parser)
-        client = Client(transport or transport_to(world.simulated.server), world.clock, SeededEntropy("user"))
+        client = Client(transport or world.place.transport(), world.clock, SeededEntropy("user"))
         actions = CronActions(client, world.clock, SeededEntropy("user"))
         code = await cron.perform(actions, parser.parse_args(words), "default")
         shown = capsys.readouterr()
@@ -145,7 +144,7 @@ async def test_trigger_says_what_runs_besides(ask):
 async def test_trigger_makes_one_run_even_if_the_answer_is_lost(ask):
     async with cron_world(operator=False) as world:
         await world.create(raycronjob())
-        transport = PickyTransport(transport_to(world.simulated.server))
+        transport = PickyTransport(world.place.transport())
         transport.next = [None, "answer lost"]  # of the get and of the creation
         code, lines, complaint = await ask(world, "trigger", "test-cronjob", transport=transport)
         assert (code, complaint) == (0, "")
@@ -214,7 +213,7 @@ async def test_what_is_not_there_is_told(ask, action):
 
 async def test_what_is_forbidden_is_told(ask):
     async with cron_world(operator=False) as world:
-        transport = PickyTransport(transport_to(world.simulated.server))
+        transport = PickyTransport(world.place.transport())
         transport.refuse("list", "raycronjobs.ray.io", errors.Forbidden("you may not list raycronjobs"))
         complaint = "eagleray cron: you may not list raycronjobs"
         assert await ask(world, "list", transport=transport) == (2, [], complaint)
