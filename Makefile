@@ -9,9 +9,9 @@ PYTEST := --numprocesses=2 --dist=loadfile --no-loadscope-reorder --quiet
 # Tiers that start processes and kill them, or drive foreign clients.
 HEAVY := tests/reef tests/clients tests/ray tests/kubernetes tests/packaging tests/packaging_wheel tests/kubereef/durability \
 	tests/kubereef/hostile tests/kubereef/node tests/sim
-# What the controllers do, shown on a real control plane as well; all of it takes an hour.
+# What the controllers do, shown on a real control plane as well.
 SCENARIOS := -p tests.kubernetes.scenarios
-ALL_KINDS := $(foreach kind,raycluster rayjob rayservice,tests/eagleray/$(kind)) tests/eagleray/raycronjob/test_any_day.py
+ALL_KINDS := $(foreach kind,raycluster rayjob rayservice raycronjob,tests/eagleray/$(kind))
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-quick test-kubernetes test-hostile test-kills check fix generate lock bench clean
@@ -25,13 +25,13 @@ $(READY): requirements/dev.lock pyproject.toml scripts/setup
 run: $(READY) ## run a RayJob with real Ray on this machine (as root)
 	@$(BIN)/eagleray run examples/hello.yaml
 
-test: check ## all checks, then all tests that need no control plane from elsewhere
-	@$(BIN)/python -m pytest $(PYTEST) --ignore=tests/kubernetes
+test: check ## all checks, then all tests; of what a real control plane can show, a part (with Go)
+	@$(BIN)/python -m pytest $(PYTEST)
 
 test-quick: check ## the checks and the tests without the heavy tiers
 	@$(BIN)/python -m pytest $(PYTEST) -m "not heavy" $(HEAVY:%=--ignore=%)
 
-test-kubernetes: $(READY) ## everything that a real control plane can show, which is built if need be (with Go)
+test-kubernetes: $(READY) ## everything that a real control plane can show, in about an hour; it is built if need be (with Go)
 	@$(BIN)/python -m pytest --quiet tests/kubernetes
 	@$(BIN)/python -m pytest --quiet $(SCENARIOS) $(ALL_KINDS)
 
