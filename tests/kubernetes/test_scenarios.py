@@ -10,8 +10,8 @@ from tests.conftest import REPOSITORY
 # One file of each kind: what a controller makes, that it follows a change, and that it cleans up.
 SOME = (
     "raycluster/test_cases_suspend.py",
-    "rayjob/test_cases_retry_suspend.py",
-    "rayservice/test_cases_beginning.py",
+    "rayjob/test_cases_deletion.py",
+    "rayservice/test_cases_suspend.py",
     "raycronjob/test_any_day.py",
 )
 LONGEST = 900.0
