@@ -35,13 +35,22 @@ class Namespace:
     async def get(self, kind, name, namespace="") -> Any:
         """Return an object; None if there is none."""
         try:
-            return await self.api.get(f"{self._path(kind, namespace)}/{name}")
+            return await self._read(f"{self._path(kind, namespace)}/{name}")
         except errors.NotFound:
             return None
 
     async def list(self, kind, labels="", namespace=""):
         query = f"?labelSelector={labels}" if labels else ""
-        return (await self.api.get(f"{self._path(kind, namespace)}{query}"))["items"]
+        return (await self._read(f"{self._path(kind, namespace)}{query}"))["items"]
+
+    async def _read(self, path):
+        """Read as clients do: a server that asks to wait, as it does when a CRD has changed, is asked again."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                try:
+                    return await self.api.get(path)
+                except errors.TooManyRequests as busy:
+                    await asyncio.sleep(max(busy.retry_after_seconds, 1))
 
     async def patch(self, kind, name, change, *, namespace="", part=""):
         return await self.api.patch(f"{self._path(kind, namespace)}/{name}{part}", change)

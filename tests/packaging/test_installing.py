@@ -105,8 +105,16 @@ def make_cluster(kubectl, obj):
 
 
 def pods(kubectl, name):
+    """Return the Pods of a cluster, but for what a scheduler or node says of them, which changes by itself."""
     found = kubectl.read("pods", "-l", f"ray.io/cluster={name}")["items"]
-    return {pod["metadata"]["uid"]: pod["metadata"]["resourceVersion"] for pod in found}
+    changing = ("resourceVersion", "managedFields")
+    return {
+        pod["metadata"]["uid"]: (
+            {key: value for key, value in pod["metadata"].items() if key not in changing},
+            pod["spec"],
+        )
+        for pod in found
+    }
 
 
 @pytest.mark.case("OP-127", "OP-103", "OP-105")
