@@ -1,0 +1,222 @@
+"""Many objects of one kind: created, watched until they are up, left alone, and deleted."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from bench.figures import Figure
+from bench.kubernetes.readings import percentile
+from bench.kubernetes.site import API_SERVER, OPERATOR, PATIENCE, Site, until
+from kubereef.node.machine.client import HttpsClient
+
+Object = dict[str, Any]
+
+PODS = "/api/v1/namespaces/default/pods"
+MOST_MEBIBYTES = 400
+_AT_ONCE = 8
+
+
+class Kind(NamedTuple):
+    """What is loaded: where it lives, how one is written, and whether one is up."""
+
+    title: str
+    plural: str
+    make: Callable[[str], Object]
+    is_up: Callable[[Object], bool]
+
+    @property
+    def url(self) -> str:
+        return f"/apis/ray.io/v1/namespaces/default/{self.plural}"
+
+
+class Sightings:
+    """The moments at which things were first seen in a watch."""
+
+    def __init__(self) -> None:
+        self.first: dict[Hashable, float] = {}
+        self._news = asyncio.Condition()
+
+    async def note(self, things: Iterable[Hashable]) -> None:
+        now = time.perf_counter()
+        for thing in things:
+            self.first.setdefault(thing, now)
+        async with self._news:
+            self._news.notify_all()
+
+    async def until(self, things: Collection[Hashable]) -> list[float]:
+        """Wait until all of these have been seen; returns when each was."""
+        wanted = set(things)
+        async with asyncio.timeout(PATIENCE), self._news:
+            await self._news.wait_for(lambda: wanted <= self.first.keys())
+        return [self.first[thing] for thing in things]
+
+
+@asynccontextmanager
+async def watched(
+    client: HttpsClient, url: str, shown: Callable[[Object], Iterable[Hashable]]
+) -> AsyncIterator[Sightings]:
+    """Give what is seen from now on; `shown` says what an event of the watch shows."""
+    sightings = Sightings()
+    version = (await client.get(f"{url}?limit=1"))["metadata"]["resourceVersion"]
+
+    async def watch() -> None:
+        async for event in client.watch(f"{url}?resourceVersion={version}"):
+            await sightings.note(shown(event))
+        raise RuntimeError(f"the watch of {url} has ended")
+
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(watch())
+        yield sightings
+        watching.cancel()
+
+
+class Start(NamedTuple):
+    """What it took until all were up. `cpu` is in seconds by process."""
+
+    size: int
+    seconds: float
+    median: float
+    cpu: dict[str, float]
+    requests: Counter[str]
+
+    @property
+    def share(self) -> float:
+        """The operator's CPU as a part of kube-apiserver's."""
+        return self.cpu[OPERATOR] / self.cpu[API_SERVER]
+
+    @property
+    def requests_each(self) -> float:
+        return self.requests.total() / self.size
+
+
+async def start(site: Site, kind: Kind, names: Sequence[str], waited_for: Sequence[str]) -> Start:
+    """Create objects as fast as the API takes them, and wait until those that can be are up."""
+    before, mark = site.cpu(), site.requests.mark()
+    began = time.perf_counter()
+
+    def up_now(event: Object) -> Iterable[str]:
+        obj = event["object"]
+        return [obj["metadata"]["name"]] if kind.is_up(obj) else []
+
+    async with watched(site.client, kind.url, up_now) as up:
+        await _each(names, lambda name: site.client.create(kind.url, kind.make(name)))
+        moments = [moment - began for moment in await up.until(waited_for)]
+    cpu = {name: seconds - before[name] for name, seconds in site.cpu().items()}
+    await asyncio.sleep(1)  # the log is written behind
+    return Start(len(names), max(moments), percentile(moments, 0.5), cpu, site.requests.since(mark))
+
+
+class Idle(NamedTuple):
+    """What a minute costs in which nothing happens, `after` so many seconds of it. CPU is the operator's."""
+
+    after: float
+    cpu: float
+    questions: float
+    requests: int
+
+    def text(self) -> str:
+        shown = f"after {self.after:.0f} s {self.cpu:.2f} CPU seconds a minute"
+        return f"{shown}, {self.questions:.0f} questions" if self.questions else shown
+
+
+async def idle(
+    site: Site, settle: Sequence[float], seconds: float, asked: Callable[[], int] = lambda: 0
+) -> list[Idle]:
+    """Look on for `seconds` each time that the load has settled for so long; `asked` counts questions to Ray."""
+    began = time.perf_counter()
+    found = []
+    for after in sorted(settle):
+        await asyncio.sleep(max(0.0, began + after - time.perf_counter()))
+        cpu, questions, mark = site.operator_cpu(), asked(), site.requests.mark()
+        since = time.perf_counter()
+        await asyncio.sleep(seconds)
+        minutes = (time.perf_counter() - since) / 60
+        cpu, questions = site.operator_cpu() - cpu, asked() - questions
+        found.append(Idle(after, cpu / minutes, questions / minutes, site.requests.since(mark).total()))
+    return found
+
+
+async def delete(site: Site, kind: Kind) -> float:
+    """Return after how long all objects of a kind and their Pods are gone once somebody has deleted them."""
+    names = [obj["metadata"]["name"] for obj in (await site.client.get(kind.url))["items"]]
+    began = time.perf_counter()
+    await _each(names, lambda name: site.client.delete(f"{kind.url}/{name}"))
+
+    async def are_gone() -> bool:
+        pods, objects = f"{PODS}?limit=1", f"{kind.url}?limit=1"
+        return not any([(await site.client.get(url))["items"] for url in (pods, objects)])
+
+    await until(are_gone)
+    return time.perf_counter() - began
+
+
+async def _each(names: Iterable[str], act: Callable[[str], Any]) -> None:
+    left = iter(names)
+
+    async def some() -> None:
+        for name in left:
+            await act(name)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(_AT_ONCE):
+            group.create_task(some())
+
+
+# --- what all kinds tell
+
+
+def start_figures(title: str, start: Start, *, most_share: float, most_requests: float) -> list[Figure]:
+    """Return what it took until all were up."""
+    often = ", ".join(f"{count / start.size:.1f} {what}" for what, count in start.requests.most_common(8))
+    return [
+        Figure(
+            f"{title}, all up",
+            f"{start.seconds:.1f} s, {start.size / start.seconds:.1f} a second, half after {start.median:.1f} s",
+            "as fast as the machine",
+            within=True,
+        ),
+        Figure(
+            f"{title}, CPU",
+            f"{start.cpu[OPERATOR]:.1f} s, {start.share:.2f} of kube-apiserver's",
+            f"at most {most_share:g} of it",
+            start.share <= most_share,
+        ),
+        Figure(
+            f"{title}, requests",
+            f"{start.requests_each:.1f} each ({often})",
+            f"at most {most_requests:g}",
+            start.requests_each <= most_requests + 0.05,
+        ),
+    ]
+
+
+def end_figures(title: str, peak: float, gone: float) -> list[Figure]:
+    """Return the most memory that the operator had, and how long the end took."""
+    return [
+        Figure(
+            f"{title}, memory",
+            f"{peak:.0f} MiB at most",
+            f"at most {MOST_MEBIBYTES} MiB",
+            peak <= MOST_MEBIBYTES,
+        ),
+        Figure(f"{title}, deleted", f"all gone after {gone:.1f} s", "as fast as the machine", within=True),
+    ]
+
+
+def polling_figure(title: str, size: int, found: Sequence[Idle], each_minute: float) -> Figure:
+    """Return what idle objects cost beside asking Ray about each of them so often, for ever.
+
+    What a question costs is taken from the first minute, in which dashboards are still asked often.
+    """
+    first, last = found[0], found[-1]
+    fixed = size * each_minute * first.cpu / first.questions
+    shown = "; ".join(one.text() for one in found)
+    return Figure(
+        f"{title}, idle",
+        f"{shown}; {last.cpu / fixed:.3f} of asking each {each_minute:g} times a minute ({fixed:.1f} s)",
+        "at most 0.05 of it, after 330 s",
+        last.after < 330 or last.cpu <= fixed / 20,
+    )
