@@ -110,16 +110,19 @@ async def start(site: Site, kind: Kind, names: Sequence[str], waited_for: Sequen
 
 
 class Idle(NamedTuple):
-    """What a minute costs in which nothing happens, `after` so many seconds of it. CPU is the operator's."""
+    """What a minute costs in which nothing happens, `after` so many seconds of it.
+
+    `cpu` and `requests`, to the API server, are the operator's; `questions` are those to Ray.
+    """
 
     after: float
     cpu: float
     questions: float
-    requests: int
+    requests: float
 
     def text(self) -> str:
-        shown = f"after {self.after:.0f} s {self.cpu:.2f} CPU seconds a minute"
-        return f"{shown}, {self.questions:.0f} questions" if self.questions else shown
+        questions = f", {self.questions:.0f} questions" if self.questions else ""
+        return f"after {self.after:.0f} s {self.cpu:.2f} CPU seconds a minute{questions}, {self.requests:.0f} requests"
 
 
 async def idle(
@@ -135,7 +138,8 @@ async def idle(
         await asyncio.sleep(seconds)
         minutes = (time.perf_counter() - since) / 60
         cpu, questions = site.operator_cpu() - cpu, asked() - questions
-        found.append(Idle(after, cpu / minutes, questions / minutes, site.requests.since(mark).total()))
+        requests = site.requests.since(mark).total()
+        found.append(Idle(after, cpu / minutes, questions / minutes, requests / minutes))
     return found
 
 

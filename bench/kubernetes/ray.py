@@ -46,7 +46,7 @@ class Heads:
             await asyncio.Event().wait()
         body = await request.read()
         found = self.at(request.host).handle(request.method, request.path, request.headers, body)
-        return web.Response(status=found.status, body=found.body, content_type="application/json")
+        return web.Response(status=found.status, body=found.body)
 
 
 @asynccontextmanager
@@ -55,11 +55,12 @@ async def answering(
 ) -> AsyncIterator[list[int]]:
     """Answer for heads and their Serve proxies at every address of this place; gives the ports."""
     # Who hangs is let go when the one who asks has gone away.
-    runner = web.ServerRunner(web.Server(heads.answer, access_log=None, handler_cancellation=True))
+    server = web.Server(heads.answer, access_log=None, handler_cancellation=True)
+    runner = web.ServerRunner(server, shutdown_timeout=0.1)
     await runner.setup()
     try:
         for port in ports:
-            await web.TCPSite(runner, address, port, backlog=1024, shutdown_timeout=0.1).start()
+            await web.TCPSite(runner, address, port, backlog=1024).start()
         yield [place[1] for place in runner.addresses]
     finally:
         await runner.cleanup()

@@ -85,7 +85,7 @@ async def run(
             Figure(f"{title}, an end noticed", _reaction(calm), "p99 at most 5 s", calm.p99 <= 5),
         ]
         if hang:
-            figures.append(_beside(title, calm, await _round(site, heads, size, hang=hang)))
+            figures.append(beside_figure(title, calm, await _round(site, heads, size, hang=hang)))
         if settle:
             quiet = await _round(site, heads, size, settle=settle, seconds=seconds)
             figures.append(polling_figure(title, size, quiet.idle, QUESTIONS_A_MINUTE))
@@ -139,7 +139,8 @@ def _reaction(found: Round) -> str:
     return f"p50 {found.p50:.1f} s, p99 {found.p99:.1f} s"
 
 
-def _beside(title: str, calm: Round, hanging: Round) -> Figure:
+def beside_figure(title: str, calm: Round, hanging: Round) -> Figure:
+    """Return how much later the ends of jobs are noticed beside dashboards that hang."""
     pairs = [(calm.p50, hanging.p50), (calm.p99, hanging.p99)]
     count = hanging.start.size - len(hanging.reactions)
     return Figure(

@@ -1,0 +1,129 @@
+"""What the runs on a control plane tell of what they have measured."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from bench.kubernetes import suite
+from bench.kubernetes.__main__ import parsed
+from bench.kubernetes.load import Idle, Sightings, Start, polling_figure, start_figures
+from bench.kubernetes.rayjobs import Round, beside_figure
+from tests.kubernetes.plane import NotHere
+
+
+def started(**details):
+    plain = {
+        "size": 10,
+        "seconds": 2.0,
+        "median": 1.0,
+        "cpu": {"operator": 1.0, "kube-apiserver": 4.0},
+        "requests": Counter({"create pods": 40, "patch rayclusters/status": 20}),
+    }
+    return Start(**{**plain, **details})
+
+
+def test_a_start_is_told_in_rates_shares_and_requests():
+    shown = [figure.shown for figure in start_figures("many", started(), most_share=1.2, most_requests=10)]
+    assert shown == [
+        "2.0 s, 5.0 a second, half after 1.0 s",
+        "1.0 s, 0.25 of kube-apiserver's",
+        "6.0 each (4.0 create pods, 2.0 patch rayclusters/status)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("most_share", "most_requests", "want"),
+    [
+        pytest.param(0.25, 6, [True, True, True], id="what is just within its bounds"),
+        pytest.param(0.24, 6, [True, False, True], id="too much CPU"),
+        pytest.param(0.25, 5, [True, True, False], id="too many requests"),
+    ],
+)
+def test_bounds_of_a_start(most_share, most_requests, want):
+    figures = start_figures("many", started(), most_share=most_share, most_requests=most_requests)
+    assert [figure.within for figure in figures] == want
+
+
+def idle(after, cpu, questions):
+    return Idle(after, cpu, questions, requests=0)
+
+
+@pytest.mark.parametrize(
+    ("late", "is_within"),
+    [
+        # A question costs 5 ms; ten objects asked 20 times a minute would cost a second.
+        pytest.param(idle(330, 0.05, 10), True, id="a twentieth of asking for ever"),
+        pytest.param(idle(330, 0.06, 10), False, id="more than a twentieth"),
+        pytest.param(idle(60, 0.5, 100), True, id="too early to tell"),
+    ],
+)
+def test_idle_objects_cost_a_twentieth_of_asking_for_ever(late, is_within):
+    figure = polling_figure("many", 10, [idle(15, 1.0, 200), late], 20)
+    assert figure.within is is_within
+    assert "(1.0 s)" in figure.shown
+
+
+@pytest.mark.parametrize(
+    ("calm", "hanging", "is_within"),
+    [
+        pytest.param([1, 2, 3], [1, 2, 3], True, id="as without them"),
+        pytest.param([1, 2, 4], [1, 3, 6], True, id="half as much again"),
+        pytest.param([0.1, 0.2, 0.3], [0.9, 1.1, 1.2], True, id="a second more"),
+        pytest.param([1, 2, 3], [1, 2, 5], False, id="the slowest are much later"),
+        pytest.param([1, 2, 5], [3.5, 3.5, 5], False, id="most are much later"),
+    ],
+)
+def test_jobs_beside_dashboards_that_hang(calm, hanging, is_within):
+    rounds = [Round(started(), [], reactions, 0.0) for reactions in (calm, hanging)]
+    figure = beside_figure("many", *rounds)
+    assert figure.within is is_within
+    assert figure.name == "many, 7 of them hang"
+
+
+async def test_sightings_are_waited_for_and_the_first_one_counts():
+    sightings = Sightings()
+    waiting = asyncio.create_task(sightings.until(["a", "b"]))
+    await sightings.note(["a"])
+    first = sightings.first["a"]
+    await sightings.note(["a", "c"])
+    assert not waiting.done()
+    await sightings.note(["b"])
+    assert await waiting == [first, sightings.first["b"]]
+
+
+@pytest.mark.parametrize(
+    ("line", "want"),
+    [
+        pytest.param("", {"sizes": [100], "kind": "raycluster", "settle": [15]}, id="100 RayClusters"),
+        pytest.param("5 7", {"sizes": [5, 7]}, id="several sizes"),
+        pytest.param(
+            "--kind rayjob", {"settle": [15, 330]}, id="idle dashboards are looked at soon and late"
+        ),
+        pytest.param("--kind rayservice --settle 60", {"settle": [60]}, id="or when one says"),
+        pytest.param("--idle 0", {"settle": []}, id="or never"),
+        pytest.param("--kind rayjob --hang 0.1", {"hang": 0.1}, id="a share that hangs"),
+        pytest.param("--neighbour 500", {"neighbour": 500}, id="a neighbour"),
+    ],
+)
+def test_command_line(line, want):
+    assert vars(parsed(line.split())).items() >= want.items()
+
+
+@pytest.mark.parametrize(
+    "line", ["--kind rayjob --hang 1", "--kind rayjob --hang -0.1", "--hang 0.1", "--kind pod"]
+)
+def test_command_lines_that_make_no_sense(line, capsys):
+    with pytest.raises(SystemExit):
+        parsed(line.split())
+    assert "error:" in capsys.readouterr().err
+
+
+def test_a_machine_without_the_programs_says_so_and_fails_nothing(monkeypatch):
+    def missing(*_more):
+        raise NotHere("there is no Go")
+
+    monkeypatch.setattr(suite, "programs", missing)
+    figures = suite.measure()
+    assert {figure.shown for figure in figures} == {"not measured: there is no Go"}
+    assert all(figure.within for figure in figures)
