@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 from bench.figures import Figure
+from bench.kubernetes.ray import Heads
 from bench.kubernetes.readings import percentile
 from bench.kubernetes.site import API_SERVER, OPERATOR, PATIENCE, Site, until
 from kubereef.node.machine.client import HttpsClient
@@ -16,6 +17,9 @@ Object = dict[str, Any]
 
 PODS = "/api/v1/namespaces/default/pods"
 MOST_MEBIBYTES = 400
+MANY, SETTLED = 100, 330.0
+"""Dashboards are asked ever more seldom, and every 30 s after five minutes without news."""
+
 _AT_ONCE = 8
 
 
@@ -112,34 +116,39 @@ async def start(site: Site, kind: Kind, names: Sequence[str], waited_for: Sequen
 class Idle(NamedTuple):
     """What a minute costs in which nothing happens, `after` so many seconds of it.
 
-    `cpu` and `requests`, to the API server, are the operator's; `questions` are those to Ray.
+    `cpu` and `requests`, to the API server, are the operator's; `questions` are those to Ray, some of them over new
+    `connections`.
     """
 
     after: float
     cpu: float
-    questions: float
     requests: float
+    questions: float = 0.0
+    connections: float = 0.0
 
     def text(self) -> str:
-        questions = f", {self.questions:.0f} questions" if self.questions else ""
-        return f"after {self.after:.0f} s {self.cpu:.2f} CPU seconds a minute{questions}, {self.requests:.0f} requests"
+        shown = f"after {self.after:.0f} s {self.cpu:.2f} CPU seconds a minute, {self.requests:.0f} requests"
+        if not self.questions:
+            return shown
+        return f"{shown}, {self.questions:.0f} questions over {self.connections:.0f} new connections"
 
 
-async def idle(
-    site: Site, settle: Sequence[float], seconds: float, asked: Callable[[], int] = lambda: 0
-) -> list[Idle]:
-    """Look on for `seconds` each time that the load has settled for so long; `asked` counts questions to Ray."""
-    began = time.perf_counter()
+async def idle(site: Site, settle: Sequence[float], seconds: float, heads: Heads | None = None) -> list[Idle]:
+    """Look on for `seconds` each time that the load has settled for so long; `heads` are those that Ray is asked at."""
+
+    def counts() -> tuple[float, ...]:
+        asked = (heads.questions, heads.connections) if heads is not None else ()
+        return (site.operator_cpu(), site.requests.since(mark).total(), *asked)
+
+    began, mark = time.perf_counter(), site.requests.mark()
     found = []
     for after in sorted(settle):
         await asyncio.sleep(max(0.0, began + after - time.perf_counter()))
-        cpu, questions, mark = site.operator_cpu(), asked(), site.requests.mark()
-        since = time.perf_counter()
+        since, before = time.perf_counter(), counts()
         await asyncio.sleep(seconds)
         minutes = (time.perf_counter() - since) / 60
-        cpu, questions = site.operator_cpu() - cpu, asked() - questions
-        requests = site.requests.since(mark).total()
-        found.append(Idle(after, cpu / minutes, questions / minutes, requests / minutes))
+        grown = [(now - then) / minutes for now, then in zip(counts(), before, strict=True)]
+        found.append(Idle(after, *grown))
     return found
 
 
@@ -213,7 +222,8 @@ def end_figures(title: str, peak: float, gone: float) -> list[Figure]:
 def polling_figure(title: str, size: int, found: Sequence[Idle], each_minute: float) -> Figure:
     """Return what idle objects cost beside asking Ray about each of them so often, for ever.
 
-    What a question costs is taken from the first minute, in which dashboards are still asked often.
+    What a question costs is taken from the first window, in which dashboards are still asked often. Few objects cost
+    less than an operator that has none, so that the bound is for many, and for when they have settled.
     """
     first, last = found[0], found[-1]
     fixed = size * each_minute * first.cpu / first.questions
@@ -221,6 +231,6 @@ def polling_figure(title: str, size: int, found: Sequence[Idle], each_minute: fl
     return Figure(
         f"{title}, idle",
         f"{shown}; {last.cpu / fixed:.3f} of asking each {each_minute:g} times a minute ({fixed:.1f} s)",
-        "at most 0.05 of it, after 330 s",
-        last.after < 330 or last.cpu <= fixed / 20,
+        f"at most 0.05 of it, for {MANY} or more after {SETTLED:g} s",
+        size < MANY or last.after < SETTLED or last.cpu <= fixed / 20,
     )

@@ -20,11 +20,15 @@ DASHBOARD, SERVE_PROXY = 8265, 8000
 
 
 class Heads:
-    """The heads that have been asked so far, by host. `hangs` says at which hosts nobody ever answers."""
+    """The heads that have been asked so far, by host. `hangs` says at which hosts nobody ever answers.
+
+    `questions` counts the requests of all, and `connections` those that were made for them.
+    """
 
     def __init__(self, hangs: Callable[[str], bool] = lambda _host: False) -> None:
         self.hangs = hangs
         self.questions = 0
+        self.connections = 0
         self._heads: dict[str, ScriptedHead] = {}
         self._clock = SystemClock()
         self._ledger = Ledger()
@@ -49,14 +53,25 @@ class Heads:
         return web.Response(status=found.status, body=found.body)
 
 
+class _Server(web.Server):
+    """Makes something to answer with for every connection, and counts them."""
+
+    def __init__(self, heads: Heads) -> None:
+        # Who hangs is let go when the one who asks has gone away.
+        super().__init__(heads.answer, access_log=None, handler_cancellation=True)
+        self._heads = heads
+
+    def __call__(self) -> web.RequestHandler:
+        self._heads.connections += 1
+        return super().__call__()
+
+
 @asynccontextmanager
 async def answering(
     heads: Heads, address: str = "0.0.0.0", ports: Sequence[int] = (DASHBOARD, SERVE_PROXY)
 ) -> AsyncIterator[list[int]]:
     """Answer for heads and their Serve proxies at every address of this place; gives the ports."""
-    # Who hangs is let go when the one who asks has gone away.
-    server = web.Server(heads.answer, access_log=None, handler_cancellation=True)
-    runner = web.ServerRunner(server, shutdown_timeout=0.1)
+    runner = web.ServerRunner(_Server(heads), shutdown_timeout=0.1)
     await runner.setup()
     try:
         for port in ports:

@@ -108,7 +108,7 @@ async def _round(
     names = others + [f"{HANGING}{number:04}" for number in range(hanging)]
     random.Random(1).shuffle(names)
     started = await start(site, KIND, names, others)
-    quiet = await idle(site, settle, seconds, lambda: heads.questions)
+    quiet = await idle(site, settle, seconds, heads)
     await asyncio.sleep(CALM)
     reactions = await _reactions(site, heads, others)
     return Round(started, quiet, reactions, await delete(site, KIND))
@@ -144,7 +144,7 @@ def beside_figure(title: str, calm: Round, hanging: Round) -> Figure:
     pairs = [(calm.p50, hanging.p50), (calm.p99, hanging.p99)]
     count = hanging.start.size - len(hanging.reactions)
     return Figure(
-        f"{title}, {count} of them hang",
+        f"{title}, {count} of them hanging",
         f"the others run after {hanging.start.seconds:.1f} s, without them {calm.start.seconds:.1f} s;"
         f" an end noticed {_reaction(hanging)}, without them {_reaction(calm)}",
         "1.5-fold or 1 s more at most",

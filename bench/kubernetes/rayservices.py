@@ -48,6 +48,6 @@ async def run(binaries: Path, size: int, settle: Sequence[float], seconds: float
         started = await start(site, KIND, names, names)
         figures = start_figures(title, started, most_share=1.2, most_requests=21)
         if settle:
-            found = await idle(site, settle, seconds, lambda: heads.questions)
+            found = await idle(site, settle, seconds, heads)
             figures.append(polling_figure(title, size, found, QUESTIONS_A_MINUTE))
         return figures + end_figures(title, site.peak(), await delete(site, KIND))

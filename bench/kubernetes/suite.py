@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from bench.figures import Figure
 from bench.kubernetes import neighbour, rayclusters, rayjobs, rayservices
+from bench.kubernetes.load import SETTLED
 from bench.kubernetes.place import in_private_place
 from bench.kubernetes.site import POD_NETWORK
 from tests.kubernetes.plane import NotHere, programs
@@ -14,8 +15,8 @@ from tests.kubernetes.plane import NotHere, programs
 Run = Callable[..., Coroutine[Any, Any, list[Figure]]]
 """Given the directory of the programs and what to measure, returns the figures."""
 
-SOON, LATE = 15.0, 330.0
-"""When idle objects are looked at: dashboards are asked ever more seldom, and every 30 s after five minutes."""
+SOON, LATE = 15.0, SETTLED
+"""When idle objects are looked at, unless somebody says otherwise."""
 
 
 class Watching(NamedTuple):

@@ -46,22 +46,23 @@ def test_bounds_of_a_start(most_share, most_requests, want):
 
 
 def idle(after, cpu, questions):
-    return Idle(after, cpu, questions, requests=0)
+    return Idle(after, cpu, 0, questions)
 
 
 @pytest.mark.parametrize(
-    ("late", "is_within"),
+    ("size", "late", "is_within"),
     [
-        # A question costs 5 ms; ten objects asked 20 times a minute would cost a second.
-        pytest.param(idle(330, 0.05, 10), True, id="a twentieth of asking for ever"),
-        pytest.param(idle(330, 0.06, 10), False, id="more than a twentieth"),
-        pytest.param(idle(60, 0.5, 100), True, id="too early to tell"),
+        # A question costs 5 ms; a hundred objects asked 20 times a minute would cost ten seconds.
+        pytest.param(100, idle(330, 0.5, 200), True, id="a twentieth of asking for ever"),
+        pytest.param(100, idle(330, 0.51, 200), False, id="more than a twentieth"),
+        pytest.param(100, idle(60, 5.0, 1000), True, id="too early to tell"),
+        pytest.param(10, idle(330, 0.1, 20), True, id="too few to tell"),
     ],
 )
-def test_idle_objects_cost_a_twentieth_of_asking_for_ever(late, is_within):
-    figure = polling_figure("many", 10, [idle(15, 1.0, 200), late], 20)
+def test_idle_objects_cost_a_twentieth_of_asking_for_ever(size, late, is_within):
+    figure = polling_figure("many", size, [idle(15, 10.0, 2000), late], 20)
     assert figure.within is is_within
-    assert "(1.0 s)" in figure.shown
+    assert f"({size / 10:.1f} s)" in figure.shown
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_jobs_beside_dashboards_that_hang(calm, hanging, is_within):
     rounds = [Round(started(), [], reactions, 0.0) for reactions in (calm, hanging)]
     figure = beside_figure("many", *rounds)
     assert figure.within is is_within
-    assert figure.name == "many, 7 of them hang"
+    assert figure.name == "many, 7 of them hanging"
 
 
 async def test_sightings_are_waited_for_and_the_first_one_counts():

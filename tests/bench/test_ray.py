@@ -79,6 +79,15 @@ async def test_a_serve_proxy_is_healthy():
             assert (answer.status, await answer.text()) == (200, "success")
 
 
+async def test_questions_are_counted_and_the_connections_that_they_came_over():
+    heads = Heads()
+    for _ in range(2):
+        async with asked(heads) as ask:
+            for _ in range(3):
+                await ask(FIRST, "/api/version")
+    assert (heads.questions, heads.connections) == (6, 2)
+
+
 async def test_a_head_that_hangs_does_not_answer_and_the_others_do():
     heads = Heads(lambda host: host == FIRST)
     async with asked(heads) as ask:
