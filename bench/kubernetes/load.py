@@ -21,6 +21,7 @@ MANY, SETTLED = 100, 330.0
 """Dashboards are asked ever more seldom, and every 30 s after five minutes without news."""
 
 _AT_ONCE = 8
+_BEFORE_ANOTHER_WATCH = 0.05
 
 
 class Kind(NamedTuple):
@@ -66,13 +67,18 @@ async def watched(
     sightings = Sightings()
     version = (await client.get(f"{url}?limit=1"))["metadata"]["resourceVersion"]
 
-    async def watch() -> None:
-        async for event in client.watch(f"{url}?resourceVersion={version}"):
-            await sightings.note(shown(event))
-        raise RuntimeError(f"the watch of {url} has ended")
+    async def watch(version: str) -> None:
+        while True:
+            async for event in client.watch(f"{url}?resourceVersion={version}"):
+                if event["type"] == "ERROR":
+                    raise RuntimeError(f"the watch of {url} has failed: {event['object'].get('message')}")
+                version = event["object"]["metadata"]["resourceVersion"]
+                await sightings.note(shown(event))
+            # The server ends watches when it likes, as when a definition has changed or a watcher falls behind.
+            await asyncio.sleep(_BEFORE_ANOTHER_WATCH)
 
     async with asyncio.TaskGroup() as group:
-        watching = group.create_task(watch())
+        watching = group.create_task(watch(version))
         yield sightings
         watching.cancel()
 

@@ -7,7 +7,7 @@ import pytest
 
 from bench.kubernetes import suite
 from bench.kubernetes.__main__ import parsed
-from bench.kubernetes.load import Idle, Sightings, Start, polling_figure, start_figures
+from bench.kubernetes.load import Idle, Sightings, Start, polling_figure, start_figures, watched
 from bench.kubernetes.rayjobs import Round, beside_figure
 from tests.kubernetes.plane import NotHere
 
@@ -91,6 +91,46 @@ async def test_sightings_are_waited_for_and_the_first_one_counts():
     assert not waiting.done()
     await sightings.note(["b"])
     assert await waiting == [first, sightings.first["b"]]
+
+
+class Watches:
+    """A client whose watches each tell one event of a list and end; it remembers from where each was asked."""
+
+    def __init__(self, *events):
+        self._events = list(events)
+        self.asked = []
+
+    async def get(self, url):
+        return {"metadata": {"resourceVersion": "5"}}
+
+    async def watch(self, url):
+        self.asked.append(url)
+        if not self._events:
+            await asyncio.Event().wait()
+        yield self._events.pop(0)
+
+
+def event(name, version, kind="MODIFIED"):
+    return {"type": kind, "object": {"metadata": {"name": name, "resourceVersion": version}}}
+
+
+def name_of(seen):
+    return [seen["object"]["metadata"]["name"]]
+
+
+async def test_a_watch_that_ends_goes_on_where_it_was():
+    client = Watches(event("a", "7"), event("b", "9"))
+    async with watched(client, "/things", name_of) as sightings:
+        await sightings.until(["a", "b"])
+    assert client.asked[:2] == ["/things?resourceVersion=5", "/things?resourceVersion=7"]
+
+
+async def test_a_watch_that_fails_fails_whoever_waits():
+    client = Watches({"type": "ERROR", "object": {"message": "too old"}})
+    with pytest.raises(ExceptionGroup) as failure:
+        async with watched(client, "/things", name_of) as sightings:
+            await sightings.until(["a"])
+    assert "too old" in str(failure.value.exceptions[0])
 
 
 @pytest.mark.parametrize(
