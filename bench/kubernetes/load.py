@@ -5,13 +5,12 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from bench.figures import Figure
 from bench.kubernetes.ray import Heads
 from bench.kubernetes.readings import percentile
 from bench.kubernetes.site import API_SERVER, OPERATOR, PATIENCE, Site, until
-from kubereef.node.machine.client import HttpsClient
 
 Object = dict[str, Any]
 
@@ -59,9 +58,17 @@ class Sightings:
         return [self.first[thing] for thing in things]
 
 
+class Watches(Protocol):
+    """What a watch needs of a client."""
+
+    async def get(self, url: str) -> Object: ...
+
+    def watch(self, url: str) -> AsyncIterator[Object]: ...
+
+
 @asynccontextmanager
 async def watched(
-    client: HttpsClient, url: str, shown: Callable[[Object], Iterable[Hashable]]
+    client: Watches, url: str, shown: Callable[[Object], Iterable[Hashable]]
 ) -> AsyncIterator[Sightings]:
     """Give what is seen from now on; `shown` says what an event of the watch shows."""
     sightings = Sightings()

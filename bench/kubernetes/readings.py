@@ -72,7 +72,8 @@ def _request(line: bytes) -> str:
     if entry["verb"] == "watch":
         return ""
     reference = entry.get("objectRef") or {}
-    parts = [reference.get("resource", "?"), reference.get("subresource", "")]
+    whole = reference.get("resource") or entry["requestURI"].partition("?")[0]
+    parts = [whole, reference.get("subresource", "")]
     return f"{entry['verb']} {'/'.join(filter(None, parts))}"
 
 

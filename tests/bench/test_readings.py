@@ -13,7 +13,7 @@ from bench.kubernetes.readings import AuditLog, cpu_seconds, peak_mebibytes, per
 
 def entry(verb, resource="", subresource=""):
     reference = {"resource": resource, "subresource": subresource} if resource else None
-    return json.dumps({"verb": verb, "objectRef": reference}) + "\n"
+    return json.dumps({"verb": verb, "requestURI": "/apis?timeout=30s", "objectRef": reference}) + "\n"
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_requests_are_counted_by_verb_and_resource(audit, tmp_path):
         entry("get"),
     ]
     (tmp_path / "audit.log").write_text("".join(lines))
-    assert audit.since(0) == {"create pods": 2, "patch rayjobs/status": 1, "get ?": 1}
+    assert audit.since(0) == {"create pods": 2, "patch rayjobs/status": 1, "get /apis": 1}
 
 
 def test_watches_and_a_line_that_is_still_being_written_are_not_counted(audit, tmp_path):
