@@ -5,9 +5,10 @@ from collections import Counter
 
 import pytest
 
-from bench.kubernetes import suite
+from bench.kubernetes import neighbour, suite
 from bench.kubernetes.__main__ import parsed
 from bench.kubernetes.load import Idle, Sightings, Start, polling_figure, start_figures, watched
+from bench.kubernetes.neighbour import Small
 from bench.kubernetes.rayjobs import Round, beside_figure
 from tests.kubernetes.plane import NotHere
 
@@ -80,6 +81,21 @@ def test_jobs_beside_dashboards_that_hang(calm, hanging, is_within):
     figure = beside_figure("many", *rounds)
     assert figure.within is is_within
     assert figure.name == "many, 7 of them hanging"
+
+
+@pytest.mark.parametrize(
+    ("beside", "grown", "is_within"),
+    [
+        pytest.param(Small(10, 10.5, 10.6, 11), 3.0, True, id="at once"),
+        pytest.param(Small(10, 11, 19, 20), 3.0, True, id="long, and not for the operator"),
+        pytest.param(Small(10, 12, 19, 20), 12.0, True, id="later, as the big one is"),
+        pytest.param(Small(10, 12, 19, 20), 11.0, False, id="with its first Pod late"),
+        pytest.param(Small(10, 10, 11, 14), 11.0, False, id="with its status late"),
+        pytest.param(Small(10, 12, 14, 13), 3.0, True, id="with news in another order"),
+    ],
+)
+def test_a_small_cluster_beside_a_large_one(beside, grown, is_within):
+    assert neighbour.figure(100, [beside], [beside], grown).within is is_within
 
 
 async def test_sightings_are_waited_for_and_the_first_one_counts():
