@@ -26,7 +26,6 @@ _BEFORE_ANOTHER_WATCH = 0.05
 class Kind(NamedTuple):
     """What is loaded: where it lives, how one is written, and whether one is up."""
 
-    title: str
     plural: str
     make: Callable[[str], Object]
     is_up: Callable[[Object], bool]
@@ -239,6 +238,8 @@ def polling_figure(title: str, size: int, found: Sequence[Idle], each_minute: fl
     less than an operator that has none, so that the bound is for many, and for when they have settled.
     """
     first, last = found[0], found[-1]
+    if not first.questions:
+        return Figure(f"{title}, idle", "not measured: nobody was asked so soon", "for longer", within=True)
     fixed = size * each_minute * first.cpu / first.questions
     shown = "; ".join(one.text() for one in found)
     return Figure(

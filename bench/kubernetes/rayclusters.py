@@ -44,7 +44,7 @@ def _is_ready(obj: Object) -> bool:
     return (obj.get("status") or {}).get("state") == "ready"
 
 
-KIND = Kind("RayClusters", "rayclusters", cluster, _is_ready)
+KIND = Kind("rayclusters", cluster, _is_ready)
 
 
 class Report(NamedTuple):

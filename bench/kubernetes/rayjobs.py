@@ -52,7 +52,7 @@ def _is_running(obj: Object) -> bool:
     return (obj.get("status") or {}).get("jobStatus") == "RUNNING"
 
 
-KIND = Kind("RayJobs", "rayjobs", _job, _is_running)
+KIND = Kind("rayjobs", _job, _is_running)
 
 
 class Round(NamedTuple):

@@ -36,7 +36,7 @@ def _is_ready(obj: Object) -> bool:
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
-KIND = Kind("RayServices", "rayservices", _service, _is_ready)
+KIND = Kind("rayservices", _service, _is_ready)
 
 
 async def run(binaries: Path, size: int, settle: Sequence[float], seconds: float) -> list[Figure]:

@@ -66,6 +66,10 @@ def test_idle_objects_cost_a_twentieth_of_asking_for_ever(size, late, is_within)
     assert f"({size / 10:.1f} s)" in figure.shown
 
 
+def test_idle_objects_that_nobody_asks_tell_nothing():
+    assert polling_figure("many", 10, [idle(1, 0.1, 0)], 20).shown.startswith("not measured")
+
+
 @pytest.mark.parametrize(
     ("calm", "hanging", "is_within"),
     [
