@@ -38,7 +38,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
         type=float,
         action="append",
         metavar="SECONDS",
-        help="look at idle objects after so long; may be given again (15, and 330 where Ray is asked)",
+        help="look at idle objects after so long; may be given again (15, and 630 where Ray is asked)",
     )
     parser.add_argument(
         "--idle", type=float, default=30.0, metavar="SECONDS", help="look for so long (30); 0 leaves it out"

@@ -16,8 +16,8 @@ Object = dict[str, Any]
 
 PODS = "/api/v1/namespaces/default/pods"
 MOST_MEBIBYTES = 400
-MANY, SETTLED = 100, 330.0
-"""Dashboards are asked ever more seldom, and every 30 s after five minutes without news."""
+MANY, SETTLED = 100, 630.0
+"""Dashboards are asked ever more seldom, and once a minute after ten minutes without news."""
 
 _AT_ONCE = 8
 _BEFORE_ANOTHER_WATCH = 0.05

@@ -54,10 +54,10 @@ def idle(after, cpu, questions):
     ("size", "late", "is_within"),
     [
         # A question costs 5 ms; a hundred objects asked 20 times a minute would cost ten seconds.
-        pytest.param(100, idle(330, 0.5, 200), True, id="a twentieth of asking for ever"),
-        pytest.param(100, idle(330, 0.51, 200), False, id="more than a twentieth"),
+        pytest.param(100, idle(630, 0.5, 200), True, id="a twentieth of asking for ever"),
+        pytest.param(100, idle(630, 0.51, 200), False, id="more than a twentieth"),
         pytest.param(100, idle(60, 5.0, 1000), True, id="too early to tell"),
-        pytest.param(10, idle(330, 0.1, 20), True, id="too few to tell"),
+        pytest.param(10, idle(630, 0.1, 20), True, id="too few to tell"),
     ],
 )
 def test_idle_objects_cost_a_twentieth_of_asking_for_ever(size, late, is_within):
@@ -159,7 +159,7 @@ async def test_a_watch_that_fails_fails_whoever_waits():
         pytest.param("", {"sizes": [100], "kind": "raycluster", "settle": [15]}, id="100 RayClusters"),
         pytest.param("5 7", {"sizes": [5, 7]}, id="several sizes"),
         pytest.param(
-            "--kind rayjob", {"settle": [15, 330]}, id="idle dashboards are looked at soon and late"
+            "--kind rayjob", {"settle": [15, 630]}, id="idle dashboards are looked at soon and late"
         ),
         pytest.param("--kind rayservice --settle 60", {"settle": [60]}, id="or when one says"),
         pytest.param("--idle 0", {"settle": []}, id="or never"),

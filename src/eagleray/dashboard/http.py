@@ -13,8 +13,9 @@ from eagleray.dashboard.tokens import Token
 from eagleray.kube.requests import Request
 from eagleray.kube.transport import Answer, AnswerLost, NotSent, TransportError
 
-# Longer than the pause between two questions, so that asking again needs no new connection.
-_KEEP_ALIVE: Final = 30.0
+# Longer than the pause between two questions, also where nothing changes, so that asking again needs no new connection.
+_KEEP_ALIVE: Final = 70.0
+_HEARTBEAT: Final = 30.0
 _CHUNK: Final = 64 * 1024
 
 
@@ -58,7 +59,7 @@ class HttpCarrier:
                 _url(f"ws{self._s}", address, request),
                 headers=headers_of(request, token),
                 max_msg_size=longest,
-                heartbeat=_KEEP_ALIVE,
+                heartbeat=_HEARTBEAT,
             )
         except aiohttp.WSServerHandshakeError as refused:
             raise HandshakeRefused(refused.status, f"{address}{request.path}: {refused.status}") from refused

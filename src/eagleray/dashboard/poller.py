@@ -7,7 +7,7 @@ wakes the object that it is about.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -17,7 +17,16 @@ from eagleray.dashboard.client import Dashboard
 from eagleray.dashboard.errors import DashboardError, NotThere, Unreachable
 from eagleray.dashboard.lanes import Lanes, TurnEnd
 from eagleray.dashboard.orders import Entry, Order, OrderBook, Outcome, Owner, carry_out
-from eagleray.dashboard.questions import Found, HealthOf, Interview, JobOf, Observation, Question, SessionOf
+from eagleray.dashboard.questions import (
+    Found,
+    HealthOf,
+    Interview,
+    JobOf,
+    Observation,
+    Question,
+    ServeOf,
+    SessionOf,
+)
 from eagleray.dashboard.words import JobInfo
 from kubewire.sources import Clock, Entropy
 
@@ -27,7 +36,8 @@ log = logging.getLogger(__name__)
 _DOUBLINGS: Final = 16
 # Where nothing has changed for long, news may come later by this part of that time.
 _CALM_PART: Final = 0.1
-CALM_HEALTH_INTERVAL: Final = 10.0
+# What is asked no more seldom than so, however calm it is: a proxy may have stopped to take users' requests meanwhile.
+_NEVER_CALMER: Final[Mapping[type, float]] = {ServeOf: 30.0, HealthOf: 10.0}
 
 
 class Limits(NamedTuple):
@@ -38,9 +48,8 @@ class Limits(NamedTuple):
     # Seconds between two rounds of one dashboard, and the most that failures make of them.
     interval: float = 3.0
     longest_pause: float = 30.0
-    # The most that they become while nothing changes; a proxy may have stopped to take users' requests meanwhile.
-    calm_interval: float = 30.0
-    calm_health_interval: float = CALM_HEALTH_INTERVAL
+    # The most that they become while nothing changes; less for Serve and its proxies.
+    calm_interval: float = 60.0
     # However often it is hurried, a dashboard is left alone for so long.
     least_gap: float = 0.2
     # A round that takes longer makes room for others.
@@ -297,8 +306,10 @@ class Poller:
         return self._entropy.uniform(pause / 2, pause)
 
     def _calmest(self, line: _Line) -> float:
-        asks_health = any(isinstance(question, HealthOf) for question in line.followed)
-        return self._limits.calm_health_interval if asks_health else self._limits.calm_interval
+        at_most = self._limits.calm_interval
+        return min(
+            (_NEVER_CALMER.get(type(question), at_most) for question in line.followed), default=at_most
+        )
 
     def _asked_and_spared(self, line: _Line) -> tuple[list[Question], list[Question]]:
         """Return what to ask, and what need not be asked while the jobs are there: a session that is known."""

@@ -14,7 +14,7 @@ from eagleray.dashboard.carriers import Carrier, ProxyCarrier
 from eagleray.dashboard.client import DIRECT, PROXIED, Dashboard
 from eagleray.dashboard.http import HttpCarrier
 from eagleray.dashboard.orders import Owner
-from eagleray.dashboard.poller import CALM_HEALTH_INTERVAL, Limits, Poller
+from eagleray.dashboard.poller import Limits, Poller
 from eagleray.dashboard.tokens import SecretTokens
 from eagleray.kube.cache import Change
 from eagleray.kube.client import Client
@@ -177,7 +177,6 @@ class Operator:
                 at_once=options.dashboard_poll_concurrency,
                 interval=options.dashboard_poll_interval,
                 calm_interval=options.dashboard_calm_interval,
-                calm_health_interval=min(CALM_HEALTH_INTERVAL, options.dashboard_calm_interval),
                 cache_size=options.dashboard_cache_size,
                 cache_age=options.dashboard_cache_expiry,
             ),

@@ -106,7 +106,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
             "dashboard-calm-interval",
             "dashboardCalmInterval",
             SECONDS,
-            30.0,
+            60.0,
             "what that grows to while nothing changes",
         ),
         Option("dashboard-cache-size", "dashboardCacheSize", COUNT, 10_000, "answers kept"),

@@ -351,7 +351,7 @@ async def test_how_often_a_dashboard_is_asked_is_an_option():
         assert 8 <= len(questions(world)) - before <= 11
 
 
-@pytest.mark.parametrize(("interval", "questions_in_ten_minutes"), [("30s", 20), ("60s", 10)])
+@pytest.mark.parametrize(("interval", "questions_in_ten_minutes"), [("30s", 20), ("60s", 10), ("120s", 5)])
 async def test_how_seldom_a_calm_dashboard_is_asked_is_an_option(interval, questions_in_ten_minutes):
     async with world_of(kinds=KINDS, flags=(f"--dashboard-calm-interval={interval}",)) as world:
         await many(world, 1)
