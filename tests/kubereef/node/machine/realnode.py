@@ -168,4 +168,13 @@ def host_devices():
 def host_traces():
     """Return what a node could leave on the host: mounts and links."""
     links = {link.name for link in Path("/sys/class/net").iterdir()}
-    return set(Path("/proc/self/mountinfo").read_text().splitlines()), links
+    return links.union(Path("/proc/self/mountinfo").read_text().splitlines())
+
+
+def left_since(before):
+    """Return what the host has had since then and keeps: what another test needs for a moment goes by itself."""
+    left, deadline = host_traces() - before, time.monotonic() + PATIENCE
+    while left and time.monotonic() < deadline:
+        time.sleep(0.1)
+        left &= host_traces()
+    return left

@@ -17,6 +17,7 @@ from tests.kubereef.node.machine.realnode import (
     Refused,
     host_devices,
     host_traces,
+    left_since,
     require_node,
 )
 from tests.kubereef.node.pods.table import Entry, differences, filled, read_table
@@ -157,7 +158,7 @@ def pods():
     directory = Path(tempfile.mkdtemp(prefix="pods-"))
     require_node(directory)
     entries = [entry for name in TABLES for entry in read_table(name)]
-    traces = host_traces(), host_devices()
+    traces, devices = host_traces(), host_devices()
     try:
         with Reef(directory) as reef:
             with ThreadPoolExecutor(8) as many:
@@ -171,6 +172,7 @@ def pods():
                     reef.is_over.set()
                 watching.result()
             assert reef.stop() == ""
-        assert (host_traces(), host_devices()) == traces
+        assert not left_since(traces)
+        assert host_devices() == devices
     finally:
         shutil.rmtree(directory)
