@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 MAKEFLAGS += --no-print-directory
 # Two at a time, a file never split, because files share servers.
-PYTEST := --numprocesses=2 --dist=loadfile --no-loadscope-reorder --quiet
+PYTEST := --numprocesses=2 --dist=loadfile --quiet
 # Tiers that start processes and kill them, or drive foreign clients.
 HEAVY := tests/reef tests/clients tests/ray tests/kubernetes tests/packaging tests/packaging_wheel tests/kubereef/durability \
 	tests/kubereef/hostile tests/kubereef/node tests/sim
@@ -25,8 +25,10 @@ $(READY): requirements/dev.lock pyproject.toml scripts/setup
 run: $(READY) ## run a RayJob with real Ray on this machine (as root)
 	@$(BIN)/eagleray run examples/hello.yaml
 
+# The Kubernetes tier has the machine for itself: its planes would only slow down what else runs for real.
 test: check ## all checks, then all tests; of what a real control plane can show, a part (with Go)
-	@$(BIN)/python -m pytest $(PYTEST)
+	@$(BIN)/python -m pytest --quiet tests/kubernetes
+	@$(BIN)/python -m pytest $(PYTEST) --ignore=tests/kubernetes
 
 test-quick: check ## the checks and the tests without the heavy tiers
 	@$(BIN)/python -m pytest $(PYTEST) -m "not heavy" $(HEAVY:%=--ignore=%)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import settings
 
 REPOSITORY = Path(__file__).parents[1]
-LONGEST = ("tests/ray", "tests/sim", "tests/kubernetes", "tests/clients", "tests/reef", "tests/kubereef/node")
 
 # The same examples in every run, so that a red test is about the change at hand. To look for new ones:
 # pytest --hypothesis-profile=explore
@@ -25,12 +24,6 @@ def reference() -> Path:
     if not folder.is_dir():
         pytest.skip("the reference material is not beside this checkout (../shared/data/upstream)")
     return folder
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that take minutes, so that all processes have something to do until the end."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 def pytest_collection_finish() -> None:
