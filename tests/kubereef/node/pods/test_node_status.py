@@ -35,8 +35,13 @@ def test_many_pods_that_want_an_image_have_it_built_once(pods):
         if any(one["image"] == python for one in pod["spec"]["containers"])
     ]
     assert len(wanting) > 10
-    kept = [note.read_text() for note in pods.images.glob("layers/*/layer.json")]
-    assert len([note for note in kept if "Python" in note]) == 1, kept
+
+    def built():
+        kept = [note.read_text() for note in pods.images.glob("layers/*/layer.json")]
+        return [note for note in kept if "Python" in note]
+
+    until(built, patience=120)
+    assert len(built()) == 1
 
 
 def test_its_lease_is_renewed(pods):
