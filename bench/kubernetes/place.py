@@ -28,7 +28,7 @@ from kubereef.node.sandbox.syscalls import (
     mount,
     unshare,
 )
-from tests.kubernetes.plane import NotHere, _die_with_parent
+from tests.kubernetes.plane import NotHere, die_with_parent
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,7 +48,7 @@ def in_private_place(network: str, function: Callable[P, T], *args: P.args, **kw
 
 def _enter(network: str) -> None:
     """Move this process for good; what it starts from now on is there, too."""
-    _die_with_parent()
+    die_with_parent()
     try:
         unshare(CLONE_NEWNET | CLONE_NEWNS)
         mount("none", "/", "", MS_REC | MS_PRIVATE)

@@ -16,7 +16,7 @@ from eagleray.rayapi.crd import crd
 from eagleray.rayapi.kinds import KINDS
 from kubereef.node.machine.client import HttpsClient
 from kubewire import errors
-from tests.kubernetes.plane import Plane, _die_with_parent, _free_ports
+from tests.kubernetes.plane import Plane, die_with_parent, end, free_ports
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NODES = "/api/v1/nodes"
@@ -25,7 +25,6 @@ PLENTY = {"cpu": "10000", "memory": "100Ti", "pods": "100000"}
 POD_NETWORK = "10.64.0.0/12"
 OPERATOR, API_SERVER = "operator", "kube-apiserver"
 PATIENCE = 1200.0
-_GRACE = 60.0
 # kwok leases its nodes and gives Pods addresses; nobody calls it.
 _KWOK = (
     "--manage-all-nodes=true",
@@ -67,7 +66,7 @@ async def operated(binaries: Path) -> AsyncIterator[Site]:
                 with _running(kwok, directory / "kwok.log"):
                     await until(lambda: _are_ready(client))
                     kubeconfig = plane.kubeconfig_of(OPERATOR, OPERATOR, "system:masters")
-                    (probes,) = _free_ports(1)
+                    (probes,) = free_ports(1)
                     with _running(_operator(kubeconfig, probes), directory / "operator.log") as operator:
                         await until(lambda: asyncio.to_thread(_says_ready, probes))
                         pids = {OPERATOR: operator.pid, API_SERVER: plane.pid(API_SERVER)}
@@ -139,7 +138,7 @@ def _running(command: Sequence[str], log: Path) -> Iterator["subprocess.Popen[by
             command,
             stdout=written,
             stderr=subprocess.STDOUT,
-            preexec_fn=_die_with_parent,  # noqa: PLW1509 - it makes one call of the kernel and takes no lock
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - it makes one call of the kernel and takes no lock
         )
     try:
         yield process
@@ -147,9 +146,4 @@ def _running(command: Sequence[str], log: Path) -> Iterator["subprocess.Popen[by
             last = "\n".join(log.read_text(errors="replace").splitlines()[-5:])
             raise RuntimeError(f"{command[0]} has ended with {process.returncode}: {last}")
     finally:
-        process.terminate()
-        try:
-            process.wait(_GRACE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process)

@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.kubernetes.plane import _die_with_parent
+from tests.kubernetes.plane import die_with_parent
 
 PATIENCE = 60.0
 COMMAND = (sys.executable, "-m", "eagleray.cli.main", "operator")
@@ -38,7 +38,7 @@ class Operator:
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
                 env=_environment(),
-                preexec_fn=_die_with_parent,
+                preexec_fn=die_with_parent,
             )
 
     # --- life

@@ -66,7 +66,7 @@ class Plane:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._issuer = Issuer(SystemClock(), SystemEntropy())
         self._authority = self._issuer.authority("kubernetes")
-        self._etcd, self._etcd_peer, self.port, *self._secure = _free_ports(5)
+        self._etcd, self._etcd_peer, self.port, *self._secure = free_ports(5)
         self._commands: dict[str, Callable[[], list[str]]] = {
             "etcd": self._etcd_command,
             "kube-apiserver": self._apiserver_command,
@@ -102,7 +102,7 @@ class Plane:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
+                preexec_fn=die_with_parent,
             )
         if part == "kube-apiserver":
             self._until_ready()
@@ -116,13 +116,7 @@ class Plane:
     def stop(self) -> None:
         """End all parts, those that need others first."""
         for part in reversed([part for part in PARTS if part in self._processes]):
-            process = self._processes.pop(part)
-            process.terminate()
-            try:
-                process.wait(_GRACE)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            end(self._processes.pop(part))
 
     def pid(self, part: str) -> int:
         return self._processes[part].pid
@@ -293,14 +287,24 @@ class Plane:
         return "\n".join(self.log(part).read_text(errors="replace").splitlines()[-5:])
 
 
-def _die_with_parent() -> None:
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """End a process as it likes to be ended; one that does not is killed."""
+    process.terminate()
+    try:
+        process.wait(_GRACE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def die_with_parent() -> None:
     """Have the kernel end this process when the one that started it ends, however that happens."""
     ctypes.CDLL(None, use_errno=True).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() == 1:
         os._exit(1)
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Return ports of loopback that nobody listens at now."""
     sockets = [socket.socket() for _ in range(count)]
     try:

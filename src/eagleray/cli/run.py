@@ -200,7 +200,6 @@ async def _with_cluster(
 
 
 def _settings(arguments: "argparse.Namespace", directory: "Path") -> "LocalSettings":
-
     from eagleray.local.cluster import LocalSettings
 
     return LocalSettings(
@@ -209,7 +208,7 @@ def _settings(arguments: "argparse.Namespace", directory: "Path") -> "LocalSetti
         cpu_factor=arguments.cpu_factor,
         outbound=arguments.outbound,
         resources=dict(arguments.resource),
-        recipes=arguments.recipes and arguments.recipes.absolute(),
+        recipes=arguments.recipes.absolute() if arguments.recipes else None,
         strict_images=arguments.strict_images,
         grace=GRACE_SECONDS,
     )

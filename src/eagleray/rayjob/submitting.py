@@ -147,14 +147,13 @@ def lost_message(look: Look) -> str:
 def record(look: Look) -> Decision:
     """Return the record of an attempt's submission, or what it waits for: the session of the head."""
     session = look.session.session if look.session is not None else ""
-    if session or _tells_no_session(look):
-        pass
-    elif look.job.mode == K8S_JOB:
+    is_answered = bool(session) or _tells_no_session(look)
+    if not is_answered and look.job.mode == K8S_JOB:
         left = _patience_left(look)
         if left > 0:
             is_brief = left > SESSION_PATIENCE - _FIRST_ANSWER
             return Decision(cause=_unreachable(look), again=min(left, _FIRST_ANSWER), is_brief=is_brief)
-    elif look.job.mode == HTTP:
+    elif not is_answered and look.job.mode == HTTP:
         return Decision(cause=_unreachable(look))
     attempt = int(look.job.status.get("failed") or 0) + 1
     recorded: Object = {
