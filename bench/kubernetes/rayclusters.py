@@ -29,6 +29,8 @@ from bench.kubernetes.site import Site, operated
 from tests.eagleray.world import raycluster
 
 WORKERS = 3
+# The reference's best: 39 to 44 s for 500 clusters, in which its kube-apiserver took 37 to 40 CPU seconds.
+MOST_WAIT = 1.1
 MOST_REACTIONS = 100
 BETWEEN_REACTIONS = 0.05
 WORKER_PODS = f"{PODS}?labelSelector=ray.io/node-type%3Dworker"
@@ -96,7 +98,7 @@ def _figures(report: Report) -> list[Figure]:
         Figure(f"{title}, idle", one.text(), "at most 0.6 CPU seconds", one.cpu <= 0.6) for one in report.idle
     ]
     return [
-        *start_figures(title, report.start, most_share=1.2, most_requests=10),
+        *start_figures(title, report.start, most_share=1.2, most_requests=10, most_wait=MOST_WAIT),
         *idle_figures,
         Figure(
             f"{title}, a lost worker replaced",

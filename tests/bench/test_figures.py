@@ -7,7 +7,7 @@ import pytest
 
 from bench.kubernetes import neighbour, suite
 from bench.kubernetes.__main__ import parsed
-from bench.kubernetes.load import Idle, Sightings, Start, polling_figure, start_figures, watched
+from bench.kubernetes.load import Idle, Polling, Sightings, Start, polling_figure, start_figures, watched
 from bench.kubernetes.neighbour import Small
 from bench.kubernetes.rayjobs import Round, beside_figure
 from tests.kubernetes.plane import NotHere
@@ -27,22 +27,24 @@ def started(**details):
 def test_a_start_is_told_in_rates_shares_and_requests():
     shown = [figure.shown for figure in start_figures("many", started(), most_share=1.2, most_requests=10)]
     assert shown == [
-        "2.0 s, 5.0 a second, half after 1.0 s",
+        "2.0 s, 5.0 a second, half after 1.0 s; 0.50 s for each CPU second of kube-apiserver",
         "1.0 s, 0.25 of kube-apiserver's",
         "6.0 each (4.0 create pods, 2.0 patch rayclusters/status)",
     ]
 
 
 @pytest.mark.parametrize(
-    ("most_share", "most_requests", "want"),
+    ("bounds", "want"),
     [
-        pytest.param(0.25, 6, [True, True, True], id="what is just within its bounds"),
-        pytest.param(0.24, 6, [True, False, True], id="too much CPU"),
-        pytest.param(0.25, 5, [True, True, False], id="too many requests"),
+        pytest.param({}, [True, True, True], id="what is just within its bounds"),
+        pytest.param({"most_wait": 0.49}, [False, True, True], id="too late"),
+        pytest.param({"most_share": 0.24}, [True, False, True], id="too much CPU"),
+        pytest.param({"most_requests": 5}, [True, True, False], id="too many requests"),
     ],
 )
-def test_bounds_of_a_start(most_share, most_requests, want):
-    figures = start_figures("many", started(), most_share=most_share, most_requests=most_requests)
+def test_bounds_of_a_start(bounds, want):
+    just_met = {"most_share": 0.25, "most_requests": 6, "most_wait": 0.5}
+    figures = start_figures("many", started(), **{**just_met, **bounds})
     assert [figure.within for figure in figures] == want
 
 
@@ -53,7 +55,6 @@ def idle(after, cpu, questions):
 @pytest.mark.parametrize(
     ("size", "late", "is_within"),
     [
-        # A question costs 5 ms; a hundred objects asked 20 times a minute would cost ten seconds.
         pytest.param(100, idle(630, 0.5, 200), True, id="a twentieth of asking for ever"),
         pytest.param(100, idle(630, 0.51, 200), False, id="more than a twentieth"),
         pytest.param(100, idle(60, 5.0, 1000), True, id="too early to tell"),
@@ -61,13 +62,9 @@ def idle(after, cpu, questions):
     ],
 )
 def test_idle_objects_cost_a_twentieth_of_asking_for_ever(size, late, is_within):
-    figure = polling_figure("many", size, [idle(15, 10.0, 2000), late], 20)
+    figure = polling_figure("many", size, [idle(15, 10.0, 2000), late], Polling(20, cost=0.005))
     assert figure.within is is_within
     assert f"({size / 10:.1f} s)" in figure.shown
-
-
-def test_idle_objects_that_nobody_asks_tell_nothing():
-    assert polling_figure("many", 10, [idle(1, 0.1, 0)], 20).shown.startswith("not measured")
 
 
 @pytest.mark.parametrize(

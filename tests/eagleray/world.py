@@ -22,6 +22,7 @@ from eagleray.kube.transport import Stream
 from eagleray.operator.assembly import Operator
 from eagleray.rayapi.crd import crd
 from eagleray.rayapi.kinds import KINDS
+from eagleray.runtime.events import GATHERING_SECONDS
 from eagleray.runtime.options import read_options
 from kubereef.controllers.standard import CONTROLLERS
 from kubereef.node.scripted import NodeShape, ScriptedNodes
@@ -380,7 +381,11 @@ class World:
         return await self.until(is_ready, seconds)
 
     async def events(self, reason="", name=""):
-        """Return the operator's events, all or those of a reason or about an object, oldest first."""
+        """Return the operator's events, all or those of a reason or about an object, oldest first.
+
+        What went well is told a moment later.
+        """
+        await self.pass_time(GATHERING_SECONDS)
         found = [
             event
             for event in await self.list("Event")

@@ -36,6 +36,7 @@ from eagleray.raycluster.verdict import judge
 from eagleray.runtime.acting import Acting, ActionFailed
 from eagleray.runtime.actions import Say, Stage, described
 from eagleray.runtime.events import Recorder
+from eagleray.runtime.gathering import Gathering
 from eagleray.runtime.outcomes import Again, Done, Outcome, step
 from kubewire import errors, mergepatch
 from kubewire.sources import Clock, Entropy
@@ -83,7 +84,7 @@ class RayClusters:
         self._dry_run = dry_run
         self._lost_nodes = LostNodes(client, clock)
         self._streaks: dict[str, Groups] = {}
-        self._news_since: dict[str, datetime] = {}
+        self._news = Gathering(clock)
 
     def find(self, key: Key) -> Object | None:
         """Return the cluster of a key as it is known."""
@@ -197,7 +198,8 @@ class RayClusters:
     async def _write_status(self, before: Snapshot, streaks: Groups, failure: ActionFailed | None) -> float:
         """Write the status if it has changed; return after how many seconds to look again for what can wait."""
         cluster = before.cluster
-        seen = self._caches.snapshot(Key(cluster.namespace, cluster.name))
+        key = Key(cluster.namespace, cluster.name)
+        seen = self._caches.snapshot(key)
         if seen is None or seen.cluster.uid != cluster.uid:
             return self._config.resync_seconds
         lost = {pod.metadata.uid for pod in before.lost}
@@ -218,11 +220,11 @@ class RayClusters:
         # What was judged and acted on is the generation of the plan, even if a newer one has come since.
         new = next_status(cluster_at(seen.cluster, cluster), observed)
         if not needs_write(old, new):
-            self._news_since.pop(cluster.uid, None)
+            self._news.told(key)
             return self._config.resync_seconds
-        if not is_urgent(old, new) and (pause := self._pause_for_news(cluster, old)) > 0:
+        if not is_urgent(old, new) and (pause := self._pause_for_news(key, cluster, old)) > 0:
             return pause
-        self._news_since.pop(cluster.uid, None)
+        self._news.told(key)
         self._tell_of(seen.cluster, old, stuck)
         await self._patch_status(seen.cluster, old, stamped(new, now))
         if self._metrics is not None:
@@ -230,20 +232,15 @@ class RayClusters:
         # Whether Pods go or come is planned from these conditions, and our own write wakes nobody.
         return 0.0 if suspension_of(old) != suspension_of(new) else self._config.resync_seconds
 
-    def _pause_for_news(self, cluster: Cluster, old: Object) -> float:
-        """Return how many seconds news that can wait have yet to wait; what comes until then is told with them.
+    def _pause_for_news(self, key: Key, cluster: Cluster, old: Object) -> float:
+        """Return how many seconds news that can wait have yet to wait.
 
-        The pause begins with the first of them and not with the last write: where many clusters start at once, a pass
-        comes round after more than a pause, and every single Pod would be told by itself. A RayService waits for the
-        head of its cluster, so that there the last write counts.
+        A RayService waits for the head of its cluster, so that there the last write counts.
         """
         if cluster.crd_type == "RayService":
             return _pause_after(old, self._clock.now())
         is_starting = (condition_of(old, PROVISIONED) or {}).get("status") != "True"
-        pause = STARTING_PAUSE if is_starting else STATUS_PAUSE
-        now = self._clock.now()
-        left = pause - (now - self._news_since.setdefault(cluster.uid, now)).total_seconds()
-        return min(left, pause)  # a clock may be set back
+        return self._news.left(key, STARTING_PAUSE if is_starting else STATUS_PAUSE)
 
     async def _write_generation(self, cluster: Cluster) -> None:
         """Write down that a generation was looked at, though nothing of it was done."""
@@ -280,10 +277,10 @@ class RayClusters:
 
     def _forget(self, key: Key) -> None:
         """Drop what was remembered of clusters that are gone."""
-        if self._streaks or self._news_since:
+        self._news.told(key)
+        if self._streaks:
             present = {ref.uid for ref in self._caches.clusters.refs()}
             self._streaks = {uid: groups for uid, groups in self._streaks.items() if uid in present}
-            self._news_since = {uid: since for uid, since in self._news_since.items() if uid in present}
         if self._metrics is not None:
             self._metrics.gone(key)
 

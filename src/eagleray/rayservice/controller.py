@@ -20,11 +20,12 @@ from eagleray.rayservice.handovers import Handovers
 from eagleray.rayservice.look import READY, SUSPENDED, Config, Decision, Look, Seen, soonest
 from eagleray.rayservice.planning import plan
 from eagleray.rayservice.serving import is_ready, questions
-from eagleray.rayservice.status import needs_write, rejected_status
+from eagleray.rayservice.status import is_urgent, needs_write, rejected_status
 from eagleray.rayservice.timeouts import is_timed_out
 from eagleray.runtime.acting import Acting, ActionFailed
 from eagleray.runtime.actions import Stage, described
 from eagleray.runtime.events import Recorder
+from eagleray.runtime.gathering import Gathering
 from eagleray.runtime.outcomes import Again, Done, Failed, Outcome, Rejected, step
 from kubewire import mergepatch
 from kubewire.sources import Clock, Entropy
@@ -37,6 +38,10 @@ MANAGER = "ray.io/kuberay-operator"
 
 # A service that waits is looked at again from time to time, in case the event that it waits for was missed.
 RECHECK_SECONDS = 300.0
+# News that can wait are gathered for so long before the next status is written, and longer while a service starts:
+# everybody waits for its being ready then, which is told at once.
+STATUS_PAUSE = 1.0
+STARTING_PAUSE = 3.0
 # Each look that changes something is followed by another one; a handful leads to rest, and more would be a loop.
 _MOST_LOOKS = 24
 _AFTER_A_LOOP = 10.0
@@ -78,6 +83,7 @@ class RayServices:
         self._clock = clock
         self._entropy = entropy
         self._followed: dict[Key, tuple[Question, ...]] = {}
+        self._news = Gathering(clock)
 
     def find(self, key: Key) -> Object | None:
         """Return the RayService of a key as it is known."""
@@ -105,12 +111,13 @@ class RayServices:
                 judged = facts
             decision = plan(look)
             failure = await self._act(look, decision.stages)
-            is_stored = await self._store(service, decision.status)
+            pause = self._pause_for_news(service, decision.status)
+            is_stored = pause is None and await self._store(service, decision.status)
             if decision.acts and not is_stored and decision.stages == done:
                 failure = failure or _no_effect(done)
             done = decision.stages
             if failure is not None or not (decision.acts or is_stored):
-                return await self._rest(look, decision, failure, owner)
+                return await self._rest(look, decision, failure, pause, owner)
         return Again(_AFTER_A_LOOP)
 
     # --- looking
@@ -203,10 +210,12 @@ class RayServices:
             return failed.cause
         return None
 
-    async def _rest(self, look: Look, decision: Decision, failure: Exception | None, owner: Owner) -> Outcome:
+    async def _rest(
+        self, look: Look, decision: Decision, failure: Exception | None, pause: float | None, owner: Owner
+    ) -> Outcome:
         """Hand Serve what it is to run, and say when to look again."""
         waits = [self._handovers.give(owner, handover, look.now) for handover in decision.handovers]
-        again = soonest(decision.again, *waits, None if _is_at_rest(look) else RECHECK_SECONDS)
+        again = soonest(decision.again, *waits, pause, None if _is_at_rest(look) else RECHECK_SECONDS)
         if failure is None and decision.complaint is not None:
             failure = await self._act(look, (decision.complaint,))
         if failure is not None:
@@ -237,6 +246,16 @@ class RayServices:
 
     # --- status
 
+    def _pause_for_news(self, service: RayService, status: Object | None) -> float | None:
+        """Return how many seconds a status has yet to wait in case there is more to tell; None if it does not."""
+        old = service.status
+        if status is not None and needs_write(old, status) and not is_urgent(old, status):
+            pause = STATUS_PAUSE if service.active.name else STARTING_PAUSE
+            if (left := self._news.left(Key(service.namespace, service.name), pause)) > 0:
+                return left
+        self._news.told(Key(service.namespace, service.name))
+        return None
+
     async def _store(self, service: RayService, status: Object | None) -> bool:
         """Write a status if it differs from the one that the service has by now; return whether it did."""
         key = (service.namespace, service.name)
@@ -255,6 +274,7 @@ class RayServices:
         self._poller.forget(owner)
         self._handovers.forget(owner)
         self._followed.pop(owner.key, None)
+        self._news.told(owner.key)
 
 
 def _no_effect(stages: Sequence[Stage]) -> NoEffect:

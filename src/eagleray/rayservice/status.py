@@ -24,6 +24,8 @@ _NO_CLUSTER: Final[Mapping[str, Any]] = {
     "head": {},
 }
 
+_CAN_WAIT: Final = ("message", "rayClusterStatus", "lastUpdateTime")
+
 STARTING: Final = "RayService is initializing"
 RESUMING: Final = "RayService is initializing after resuming from suspend."
 _SERVES: Final = "Number of serve endpoints is greater than 0"
@@ -148,6 +150,17 @@ def finished(service: RayService, fields: Mapping[str, Any]) -> Object:
 def needs_write(old: Object, new: Object) -> bool:
     """Tell whether a status differs in more than the time of its last update."""
     return {**old, "lastUpdateTime": ""} != {**new, "lastUpdateTime": ""}
+
+
+def is_urgent(old: Object, new: Object) -> bool:
+    """Tell whether somebody waits for this news: all but other words, and how far the clusters are."""
+    return bool(_facts(old) != _facts(new))
+
+
+def _facts(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {field: _facts(inner) for field, inner in value.items() if field not in _CAN_WAIT}
+    return [_facts(inner) for inner in value] if isinstance(value, list) else value
 
 
 # --- the two clusters

@@ -32,6 +32,8 @@ LONGEST_NOTE = 1024
 LONGEST_WORD = 128
 _LONGEST_NAME = 253
 
+# What went well often comes together, as the Pods of one group do: so long it is counted before it is written.
+GATHERING_SECONDS = 1.0
 # A series that goes on is written at most this often; what came in between is in its count.
 SERIES_SECONDS = 60.0
 # An event that was silent for so long begins anew, as in Kubernetes' own recorder.
@@ -75,14 +77,14 @@ class _Identity(NamedTuple):
 class _Told:
     """An event that is known: as it is written, how often it happened, and what of that is written."""
 
-    __slots__ = ("count", "event", "is_written", "last", "last_write", "late", "waiting", "writing")
+    __slots__ = ("count", "event", "last", "last_write", "late", "waiting", "writing", "written")
 
     def __init__(self, event: dict[str, Any], now: float) -> None:
         self.event = event
         self.count = 1
         self.last = now
         self.last_write = now
-        self.is_written = False
+        self.written = 0  # of the count; 0 is an event that nobody has seen yet
         self.waiting = False
         self.late: asyncio.TimerHandle | None = None  # writes the count if nothing else does
         self.writing = asyncio.Lock()  # a repetition must not overtake the creation
@@ -184,8 +186,10 @@ class Recorder:
             return
         told = _Told(self._event(reference, kind, reason, action, note, related), now)
         _remember(self._told, identity, told)
-        if self._may_write(uid, now):
-            self._enqueue(told)
+        if kind == "Normal" and self._writers:
+            self._write_late(told, uid, GATHERING_SECONDS)
+        else:
+            self._write_count(told, uid)
 
     def _repeat(self, told: _Told, uid: str, now: float) -> None:
         """Count a repetition; a warning's second is written at once, all others from time to time."""
@@ -196,16 +200,18 @@ class Recorder:
         if is_second_warning or now - told.last_write >= SERIES_SECONDS:
             self._write_count(told, uid)
         elif told.late is None and self._writers:
-            wait = told.last_write + SERIES_SECONDS - now
-            told.late = asyncio.get_running_loop().call_later(wait, self._write_count, told, uid)
+            self._write_late(told, uid, told.last_write + SERIES_SECONDS - now)
+
+    def _write_late(self, told: _Told, uid: str, wait: float) -> None:
+        told.late = asyncio.get_running_loop().call_later(wait, self._write_count, told, uid)
 
     def _write_count(self, told: _Told, uid: str) -> None:
-        """Have the count of a series written, unless that waits to be done already."""
+        """Have an event written as often as it has happened by now, unless that is done or waits to be done."""
         if told.late is not None:
             told.late.cancel()
             told.late = None
         now = self._clock.monotonic()
-        if not told.waiting and self._may_write(uid, now):
+        if told.written < told.count and not told.waiting and self._may_write(uid, now):
             told.last_write = now
             self._enqueue(told)
 
@@ -252,16 +258,23 @@ class Recorder:
                 self._waiting.task_done()
 
     async def _write_one(self, told: _Told) -> None:
-        meta = told.event["metadata"]
-        if told.is_written:
+        meta, count = told.event["metadata"], told.count
+        if told.written == count:
+            return
+        if told.written:
             try:
                 await self._writer.patch(meta["namespace"], meta["name"], {"series": told.event["series"]})
             except errors.NotFound:  # events live for an hour; what still goes on is told anew
-                meta = told.event["metadata"] = {**meta, "name": self._name(told.event["regarding"]["name"])}
+                self._rename(told.event)
             else:
+                told.written = count
                 return
-        await self._writer.create(meta["namespace"], dict(told.event))
-        told.is_written = True
+        try:
+            await self._writer.create(meta["namespace"], dict(told.event))
+        except errors.AlreadyExists:  # another controller has told of the object in the same moment
+            self._rename(told.event)
+            await self._writer.create(meta["namespace"], dict(told.event))
+        told.written = count
 
     def _event(
         self,
@@ -291,6 +304,9 @@ class Recorder:
         if related is not None:
             event["related"] = reference_to(related)
         return event
+
+    def _rename(self, event: dict[str, Any]) -> None:
+        event["metadata"] = {**event["metadata"], "name": self._name(event["regarding"]["name"])}
 
     def _name(self, regarding: str) -> str:
         """Return a name that no other event of this process has; the time keeps it apart from other processes'."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
+from eagleray.runtime.events import GATHERING_SECONDS
 from kubereef.node.scripted import NodeShape
 from kubewire import errors
 from kubewire.yamltext import load_all
@@ -172,7 +173,11 @@ async def apply(world, sample, *, named_only=False):
 
 
 async def contents(world, namespace=""):
-    """Return the objects of a namespace, or of all, and the operator's events there."""
+    """Return the objects of a namespace, or of all, and the operator's events there.
+
+    What went well is told a moment later.
+    """
+    await world.pass_time(GATHERING_SECONDS)
     objects = []
     for kind, path in PATHS.items():
         if kind in ("Event", "Lease"):

@@ -68,7 +68,7 @@ async def test_under_forbid_a_tick_waits_for_the_run_that_goes_on(ends, run):
 async def test_a_waiting_tick_is_told_once():
     async with cron_world() as world:
         await world.create(raycronjob(concurrencyPolicy="Forbid"))
-        await wait_until(world, "00:14:59")
+        await wait_until(world, "00:14:58")
         (event,) = await world.events("JobAlreadyActive")
         assert "series" not in event
 

@@ -1,6 +1,7 @@
 """A service that comes up: what is made when, what its status says, and who refuses it."""
 
 import base64
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -42,6 +43,33 @@ async def created(world, obj):
 
 
 # --- what comes first
+
+
+async def test_a_service_that_comes_up_costs_few_requests():
+    async with serving() as (world, _):
+        await world.pass_time(60)
+        writes = Counter(world.writes())
+    assert writes.pop(("patch", "rayservices.ray.io")) <= 6  # its finalizer is one
+    assert writes == {
+        ("create", "rayclusters.ray.io"): 1,
+        ("create", "services"): 3,
+        ("create", "pods"): 2,
+        ("patch", "pods"): 1,
+        ("patch", "rayclusters.ray.io"): 2,
+    }
+
+
+async def test_words_that_change_all_the_time_are_written_together():
+    async with serving() as (world, _):
+        before = len(world.bodies("patch", "rayservices.ray.io"))
+        cluster = await active(world)
+        for number in range(20):
+            change = {"status": {"reason": f"for the {number}th time"}}
+            await world.patch("RayCluster", cluster, change, part="/status")
+            await world.pass_time(0.1)
+        await world.pass_time(5)
+        assert 1 <= len(world.bodies("patch", "rayservices.ray.io")) - before <= 3
+        assert (await side(world, "active"))["rayClusterStatus"]["reason"] == "for the 19th time"
 
 
 @pytest.mark.case("RS-9")

@@ -9,7 +9,14 @@ from eagleray.dashboard.questions import Observation
 from eagleray.dashboard.words import Application, Deployment, ServeDetails
 from eagleray.manifests.rayservice import RayService, service_cluster
 from eagleray.rayservice.look import Look, Seen
-from eagleray.rayservice.status import News, needs_write, next_status, rejected_status, with_routed_traffic
+from eagleray.rayservice.status import (
+    News,
+    is_urgent,
+    needs_write,
+    next_status,
+    rejected_status,
+    with_routed_traffic,
+)
 from kubewire.sources import SeededEntropy
 from kubewire.times import format_time
 from tests.eagleray.rayservice.scene import NOW, incremental, service
@@ -261,3 +268,55 @@ def test_traffic_is_noted_in_whole_seconds_that_shorten_no_interval():
 def test_the_time_of_the_last_write_is_no_reason_to_write():
     assert needs_write({"a": 1, "lastUpdateTime": "x"}, {"a": 1}) is False
     assert needs_write({"a": 1, "lastUpdateTime": "x"}, {"a": 2, "lastUpdateTime": "x"}) is True
+
+
+def running_app(message="", status="RUNNING"):
+    return {"applicationStatuses": {"app": {"status": status, "message": message}}}
+
+
+URGENT = {
+    "a first status": ({}, named(pending="s-new")),
+    "another cluster": (named("s-old"), named("s-old", "s-new")),
+    "a condition that turns": (
+        {"conditions": [condition("Ready", "False", "Initializing")]},
+        {"conditions": [condition("Ready", "True", "NonZeroServeEndpoints")]},
+    ),
+    "another reason": (
+        {"conditions": [condition("Ready", "False", "Initializing")]},
+        {"conditions": [condition("Ready", "False", "InitializingTimeout")]},
+    ),
+    "an application that runs": (
+        {"activeServiceStatus": running_app(status="DEPLOYING")},
+        {"activeServiceStatus": running_app()},
+    ),
+    "traffic": (
+        {"activeServiceStatus": {"trafficRoutedPercent": 50}},
+        {"activeServiceStatus": {"trafficRoutedPercent": 75}},
+    ),
+    "endpoints": ({"numServeEndpoints": 1}, {"numServeEndpoints": 2}),
+}
+CAN_WAIT = {
+    "the message of a condition": (
+        {"conditions": [condition("Ready", "False", "Initializing") | {"message": "one"}]},
+        {"conditions": [condition("Ready", "False", "Initializing") | {"message": "another"}]},
+    ),
+    "the message of an application": (
+        {"activeServiceStatus": running_app("one")},
+        {"activeServiceStatus": running_app("another")},
+    ),
+    "how far a cluster is": (
+        {"pendingServiceStatus": {"rayClusterName": "s-new", "rayClusterStatus": {}}},
+        {"pendingServiceStatus": {"rayClusterName": "s-new", "rayClusterStatus": {"state": "ready"}}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), URGENT.values(), ids=URGENT)
+def test_what_is_told_at_once(old, new):
+    assert is_urgent(old, new)
+
+
+@pytest.mark.parametrize(("old", "new"), CAN_WAIT.values(), ids=CAN_WAIT)
+def test_what_can_wait_for_more(old, new):
+    assert needs_write(old, new)
+    assert not is_urgent(old, new)

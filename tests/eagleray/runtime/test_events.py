@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from eagleray.runtime import events as module
-from eagleray.runtime.events import BURST, COMBINED, MOST_SIMILAR, Recorder, clipped
+from eagleray.runtime.events import BURST, COMBINED, GATHERING_SECONDS, MOST_SIMILAR, Recorder, clipped
 from kubereef.simulation import SimulatedCluster, VirtualClock, settle
 from kubewire import errors
 from tests.eagleray.runtime.standins import Events, ray_cluster
@@ -26,10 +26,16 @@ async def recorder(written):
     await recorder.stop()
 
 
+async def gathered():
+    """Let what went well be written: for a moment it is gathered."""
+    await asyncio.sleep(GATHERING_SECONDS)
+    await settle()
+
+
 @pytest.mark.case("OP-82")
 async def test_an_event_has_the_fields_of_events_k8s_io(recorder, written):
     recorder.normal(ray_cluster(), "CreatedHeadPod", "Create", "Created head Pod default/c-head")
-    await settle()
+    await gathered()
     (event,) = written.all
     assert event.pop("metadata") == {"name": event_name(written), "namespace": "default"}
     assert event == {
@@ -125,11 +131,20 @@ async def test_repetitions_are_counted_in_the_series(recorder, written):
 async def test_what_went_well_repeats_itself_whatever_its_words(recorder, written):
     for number in range(100):
         recorder.normal(ray_cluster(), "CreatedWorkerPod", "Create", f"Created worker Pod {number}")
-    await settle()
+    await asyncio.sleep(600)
+    (event,) = written.all
+    assert (event["note"], event["series"]["count"]) == ("Created worker Pod 0", 100)
+    assert [verb for verb, _ in written.requests] == ["create"]
+
+
+async def test_what_went_well_again_later_is_counted_within_a_minute(recorder, written):
+    for number in range(3):
+        recorder.normal(ray_cluster(), "CreatedWorkerPod", "Create", f"Created worker Pod {number}")
+        await gathered()
     assert [verb for verb, _ in written.requests] == ["create"]
     await asyncio.sleep(60)
     (event,) = written.all
-    assert (event["note"], event["series"]["count"]) == ("Created worker Pod 0", 100)
+    assert event["series"]["count"] == 3
     assert [verb for verb, _ in written.requests] == ["create", "patch"]
 
 
@@ -189,13 +204,23 @@ async def test_a_series_whose_event_has_expired_is_told_anew(recorder, written):
     assert written.all[0]["series"]["count"] == 2
 
 
+async def test_an_event_gives_way_to_one_of_its_name(recorder, written):
+    written.refusals = [errors.already_exists("events", "c.1")]
+    recorder.warning(ray_cluster(), "R", "A", "note")
+    await settle()
+    (taken, name) = (name for _, name in written.requests)
+    assert taken != name
+    assert [event["metadata"]["name"] for event in written.all] == [name]
+    assert recorder.dropped == 0
+
+
 async def test_events_that_differ_are_told_apart(recorder, written):
     recorder.warning(ray_cluster(), "R", "A", "one")
     recorder.warning(ray_cluster(), "R", "A", "two")
     recorder.normal(ray_cluster(), "R", "A", "one")
     recorder.normal(ray_cluster("d"), "R", "A", "one")
     recorder.normal(ray_cluster(), "R", "B", "one")
-    await settle()
+    await gathered()
     assert len(written.all) == 5
     assert len(written.written) == 5
 
@@ -223,12 +248,12 @@ async def test_one_object_gets_only_so_many_and_takes_nothing_from_others(record
     for number in range(BURST + 20):
         recorder.normal(ray_cluster(), f"Reason{number}", "A", "note")
     recorder.normal(ray_cluster("other"), "R", "A", "note")
-    await settle()
+    await gathered()
     assert len(written.all) == BURST + 1
     assert recorder.dropped == 20
     await asyncio.sleep(10)
     recorder.normal(ray_cluster(), "Later", "A", "note")
-    await settle()
+    await gathered()
     assert len(written.all) == BURST + 2
 
 
@@ -241,7 +266,7 @@ async def test_what_cannot_be_written_is_dropped_and_the_next_one_is_written(rec
     written.refusals = [refusal]
     recorder.normal(ray_cluster(), "First", "A", "note")
     recorder.normal(ray_cluster(), "Second", "A", "note")
-    await settle()
+    await gathered()
     assert [event["reason"] for event in written.all] == ["Second"]
     assert recorder.dropped == 1
 
