@@ -5,6 +5,7 @@ All times are the event loop's. This module knows nothing of dashboards: it give
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Coroutine
 from heapq import heappop, heappush
@@ -14,6 +15,9 @@ log = logging.getLogger(__name__)
 
 # Of all that may run at once, this part is for names that hang.
 _SLOW_PART: Final = 8
+# Turns that are this far away fall on common ticks: waking up for each of them costs more than the turns themselves.
+_TOGETHER_FROM: Final = 5.0
+_TICK: Final = 1.0
 # When a turn ends with an error that nobody expected.
 _AFTER_A_BUG: Final = 30.0
 
@@ -98,13 +102,15 @@ class Lanes:
         return len(self._turns)
 
     def call(self, name: str, after: float = 0.0) -> None:
-        """Give a name its turn after so many seconds at the latest."""
+        """Give a name its turn after so many seconds at the latest, or on the tick that follows if that is long."""
         if self._is_closed:
             return
         seat = self._seats.get(name)
         if seat is None:
             seat = self._seats[name] = _Seat(name, self._usual)
         at = max(_now() + after, seat.ended + self._least_gap)
+        if after >= _TOGETHER_FROM:
+            at = math.ceil(at / _TICK) * _TICK
         if seat.is_running:
             seat.wanted = at if seat.wanted is None else min(seat.wanted, at)
         elif not seat.is_waiting and (seat.when is None or at < seat.when):

@@ -25,8 +25,10 @@ from kubewire import errors
 
 log = logging.getLogger(__name__)
 
-# Of many independent actions so few go at once that nobody else's requests have to wait behind them for long.
-MOST_AT_ONCE = 16
+# Of many independent actions so few go at once that others do not wait behind them, here, at the API server or at the
+# scheduler. Beside a cluster that grows to 500 workers a small one is ready in 0.3 s, with 16 at once in 5 s; the big
+# one grows no sooner.
+MOST_AT_ONCE = 2
 
 # What an API server or the way to it may do to a request; anything else is a bug and no part of a plan's failure.
 _REFUSALS = (errors.ApiError, OSError)
@@ -68,7 +70,7 @@ class Acting:
         return True
 
     async def _stage(self, regarding: Mapping[str, Any], stage: Stage) -> None:
-        """Do a stage: one action first, then twice as many each time, so that a failure that all share costs little."""
+        """Do a stage: one action first, so that a failure that all share costs little, then a few at once."""
         waiting = list(stage.actions)
         at_once = 1
         while waiting:
@@ -82,7 +84,7 @@ class Acting:
             ]
             if failures:
                 raise failures[0]
-            at_once = min(at_once * 2, MOST_AT_ONCE)
+            at_once = MOST_AT_ONCE
 
     async def _try(self, regarding: Mapping[str, Any], name: str, action: Action) -> ActionFailed | None:
         said = _said(action)

@@ -56,6 +56,15 @@ async def test_a_turn_comes_when_it_is_due_and_again_as_its_end_says(turns):
     await lanes.close()
 
 
+async def test_turns_that_are_far_away_come_together(turns):
+    lanes = lanes_for(turns)
+    for name, after in {"a": 5.1, "b": 5.9, "c": 6.0, "d": 4.9}.items():
+        lanes.call(name, after)
+    await asyncio.sleep(20)
+    assert turns.started == [("d", 4.9), ("a", 6.0), ("b", 6.0), ("c", 6.0)]
+    await lanes.close()
+
+
 async def test_the_earliest_of_several_calls_counts(turns):
     lanes = lanes_for(turns)
     lanes.call("a", 9.0)
