@@ -116,7 +116,7 @@ class Start(NamedTuple):
 
 async def start(site: Site, kind: Kind, names: Sequence[str], waited_for: Sequence[str]) -> Start:
     """Create objects as fast as the API takes them, and wait until those that can be are up."""
-    before, mark = site.cpu(), site.requests.mark()
+    before, mark = site.cpu(), site.audit.mark()
     began = time.perf_counter()
 
     def up_now(event: Object) -> Iterable[str]:
@@ -128,7 +128,7 @@ async def start(site: Site, kind: Kind, names: Sequence[str], waited_for: Sequen
         moments = [moment - began for moment in await up.until(waited_for)]
     cpu = {name: seconds - before[name] for name, seconds in site.cpu().items()}
     await asyncio.sleep(1)  # the log is written behind
-    return Start(len(names), max(moments), percentile(moments, 0.5), cpu, site.requests.since(mark))
+    return Start(len(names), max(moments), percentile(moments, 0.5), cpu, site.requests(mark))
 
 
 class Idle(NamedTuple):
@@ -156,9 +156,9 @@ async def idle(site: Site, settle: Sequence[float], seconds: float, heads: Heads
 
     def counts() -> tuple[float, ...]:
         asked = (heads.questions, heads.connections) if heads is not None else ()
-        return (site.operator_cpu(), site.requests.since(mark).total(), *asked)
+        return (site.operator_cpu(), site.requests(mark).total(), *asked)
 
-    began, mark = time.perf_counter(), site.requests.mark()
+    began, mark = time.perf_counter(), site.audit.mark()
     found = []
     for after in sorted(settle):
         await asyncio.sleep(max(0.0, began + after - time.perf_counter()))

@@ -6,16 +6,18 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.kubernetes.readings import AuditLog, cpu_seconds, peak_mebibytes
+from bench.kubernetes.readings import counted, cpu_seconds, peak_mebibytes
 from eagleray.rayapi.crd import crd
 from eagleray.rayapi.kinds import KINDS
 from kubereef.node.machine.client import HttpsClient
 from kubewire import errors
+from tests.kubernetes.audit import Audit
 from tests.kubernetes.plane import Plane, die_with_parent, end, free_ports
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -35,15 +37,19 @@ _KWOK = (
 
 
 class Site(NamedTuple):
-    """What a run measures: `client` is the administrator's, `requests` are the operator's."""
+    """What a run measures: `client` is the administrator's, `audit` tells of the operator's requests."""
 
     client: HttpsClient
-    requests: AuditLog
+    audit: Audit
     pids: dict[str, int]
 
     def cpu(self) -> dict[str, float]:
         """Return the processor time of operator and API server so far, by name."""
         return {name: cpu_seconds(pid) for name, pid in self.pids.items()}
+
+    def requests(self, mark: int) -> Counter[str]:
+        """Return how often the operator has asked for what since a mark of the audit log."""
+        return counted(self.audit.since(mark))
 
     def operator_cpu(self) -> float:
         return cpu_seconds(self.pids[OPERATOR])
@@ -58,8 +64,8 @@ async def operated(binaries: Path) -> AsyncIterator[Site]:
     """Give a site with the four kinds, nodes that are ready, and an operator that has read what there is."""
     with tempfile.TemporaryDirectory(prefix="bench-kubernetes-") as name:
         directory = Path(name)
-        requests = AuditLog(directory, OPERATOR)
-        with Plane(directory / "plane", binaries, {API_SERVER: requests.flags}) as plane:
+        audit = Audit(directory, {"users": [OPERATOR]}, "Metadata")
+        with Plane(directory / "plane", binaries, {API_SERVER: audit.flags}) as plane:
             async with _administrator(plane) as client:
                 await _prepare(client)
                 kwok = [str(binaries / "kwok"), f"--kubeconfig={plane.kubeconfig}", *_KWOK]
@@ -70,7 +76,7 @@ async def operated(binaries: Path) -> AsyncIterator[Site]:
                     with _running(_operator(kubeconfig, probes), directory / "operator.log") as operator:
                         await until(lambda: asyncio.to_thread(_says_ready, probes))
                         pids = {OPERATOR: operator.pid, API_SERVER: plane.pid(API_SERVER)}
-                        yield Site(client, requests, pids)
+                        yield Site(client, audit, pids)
 
 
 def _operator(kubeconfig: Path, probes: int) -> list[str]:

@@ -7,8 +7,10 @@ import sys
 import time
 
 import pytest
+import yaml
 
-from bench.kubernetes.readings import AuditLog, cpu_seconds, peak_mebibytes, percentile
+from bench.kubernetes.readings import counted, cpu_seconds, peak_mebibytes, percentile
+from tests.kubernetes.audit import Audit
 
 
 def entry(verb, resource="", subresource=""):
@@ -18,7 +20,7 @@ def entry(verb, resource="", subresource=""):
 
 @pytest.fixture
 def audit(tmp_path):
-    return AuditLog(tmp_path, "operator")
+    return Audit(tmp_path, {"users": ["operator"]}, "Metadata")
 
 
 @pytest.mark.parametrize(
@@ -38,10 +40,13 @@ def test_percentile(values, share, want):
 
 def test_the_audit_log_is_asked_for_one_user_alone(audit, tmp_path):
     policy, log = audit.flags
-    rules = json.loads((tmp_path / "audit.yaml").read_text())["rules"]
-    assert rules == [{"level": "Metadata", "users": ["operator"]}, {"level": "None"}]
-    assert policy.endswith(f"{tmp_path}/audit.yaml")
-    assert log.endswith(f"{tmp_path}/audit.log")
+    file = tmp_path / "audit-policy.yaml"
+    assert yaml.safe_load(file.read_text())["rules"] == [
+        {"level": "Metadata", "users": ["operator"]},
+        {"level": "None"},
+    ]
+    assert policy.endswith(f"={file}")
+    assert log.endswith(f"={tmp_path}/audit.log")
 
 
 def test_requests_are_counted_by_verb_and_resource(audit, tmp_path):
@@ -52,22 +57,22 @@ def test_requests_are_counted_by_verb_and_resource(audit, tmp_path):
         entry("get"),
     ]
     (tmp_path / "audit.log").write_text("".join(lines))
-    assert audit.since(0) == {"create pods": 2, "patch rayjobs/status": 1, "get /apis": 1}
+    assert counted(audit.since(0)) == {"create pods": 2, "patch rayjobs/status": 1, "get /apis": 1}
 
 
 def test_watches_and_a_line_that_is_still_being_written_are_not_counted(audit, tmp_path):
     (tmp_path / "audit.log").write_text(entry("watch", "pods") + entry("create", "pods")[:10])
-    assert audit.since(0) == {}
+    assert counted(audit.since(0)) == {}
 
 
 def test_requests_are_counted_from_a_mark_on(audit, tmp_path):
     assert audit.mark() == 0
-    assert audit.since(0) == {}
+    assert counted(audit.since(0)) == {}
     log = tmp_path / "audit.log"
     log.write_text(entry("create", "pods"))
     mark = audit.mark()
     log.write_text(log.read_text() + entry("create", "services"))
-    assert audit.since(mark) == {"create services": 1}
+    assert counted(audit.since(mark)) == {"create services": 1}
 
 
 def test_a_process_tells_its_time_and_its_memory():

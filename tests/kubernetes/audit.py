@@ -1,9 +1,9 @@
 """What an operator asked of a real API server, by the server's own audit log."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import yaml
 
@@ -24,23 +24,33 @@ class Asked(NamedTuple):
         return f"{self.verb} {self.what} {self.namespace}/{self.name}: {self.code}"
 
 
-class Audit:
-    """The audit log of a plane: of service accounts of one namespace everything, of others nothing."""
+# Names by what they are: `users` or `userGroups`.
+Whom = Mapping[str, Sequence[str]]
 
-    def __init__(self, directory: Path, namespace: str) -> None:
+
+def accounts_in(namespace: str) -> Whom:
+    """Return whoever is a service account of a namespace."""
+    return {"userGroups": [f"system:serviceaccounts:{namespace}"]}
+
+
+class Audit:
+    """The audit log of a plane: what some ask, with what they send (`Request`) or without it, and of others nothing."""
+
+    def __init__(
+        self, directory: Path, whom: Whom, level: Literal["Metadata", "Request"] = "Request"
+    ) -> None:
         self._policy = directory / "audit-policy.yaml"
         self._log = directory / "audit.log"
-        self._namespace = namespace
+        self._rule: dict[str, Any] = {"level": level, **whom}
 
     @property
     def flags(self) -> list[str]:
-        """What the API server has to be told."""
-        group = f"system:serviceaccounts:{self._namespace}"
+        """What the API server has to be told; writes the policy that it then reads."""
         policy = {
             "apiVersion": "audit.k8s.io/v1",
             "kind": "Policy",
             "omitStages": ["RequestReceived", "ResponseStarted"],
-            "rules": [{"level": "Request", "userGroups": [group]}, {"level": "None"}],
+            "rules": [self._rule, {"level": "None"}],
         }
         self._policy.write_text(yaml.safe_dump(policy))
         return [f"--audit-policy-file={self._policy}", f"--audit-log-path={self._log}"]
@@ -73,7 +83,7 @@ class Audit:
 
 def _asked(event: dict[str, Any]) -> Asked:
     about = event.get("objectRef") or {}
-    what = about.get("resource", event["requestURI"])
+    what = about.get("resource") or event["requestURI"].partition("?")[0]
     if part := about.get("subresource"):
         what = f"{what}/{part}"
     return Asked(

@@ -16,7 +16,7 @@ from eagleray.rayapi.crd import crd
 from eagleray.rayapi.kinds import KINDS
 from kubewire import errors
 from tests.kubernetes.accounts import Account
-from tests.kubernetes.audit import Audit
+from tests.kubernetes.audit import Audit, accounts_in
 from tests.kubernetes.land import Land, client_of
 from tests.kubernetes.namespaces import Namespace
 from tests.kubernetes.operators import Operator
@@ -69,7 +69,7 @@ def kubectl(plane, *arguments):
 @pytest.fixture(scope="session")
 def settled(binaries, directory):
     """The plane: nodes have joined it, our CRDs are installed, and the operator's account has its rights."""
-    audit = Audit(directory, SYSTEM)
+    audit = Audit(directory, accounts_in(SYSTEM))
     with Land(directory) as land:
         flags = {"kube-apiserver": [*land.flags, *audit.flags]}
         with Plane(directory, binaries, flags) as plane, land.on(plane):
