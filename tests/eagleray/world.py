@@ -191,7 +191,8 @@ class SimulatedPlace:
         for kind in kinds:
             if kind in _stored_crds:
                 key, stored = _stored_crds[kind]
-                await self.simulated.store.put(key, copy.deepcopy(stored), None).done()
+                own = {**stored, "metadata": dict(stored["metadata"])}  # which the store notes its version in
+                await self.simulated.store.put(key, own, None).done()
         await self.simulated.start()
         await self.simulated.run(*CONTROLLERS)
 

@@ -24,7 +24,7 @@ from kubereef.server.options import DeleteOptions
 from kubereef.server.requests import AUTHENTICATED, MASTERS, Request, User
 from kubereef.server.routing import Target
 from kubereef.store.errors import Conflict, WriteFailed
-from kubereef.store.records import Key, Record
+from kubereef.store.records import Key, Record, encode
 from kubereef.store.watchers import CutOff, Watcher
 from kubewire import errors
 from kubewire.times import format_time
@@ -245,7 +245,8 @@ class Definitions:
         return Call(self._around, Request("DELETE", ""), target, resource_type, _USER, wish, [])
 
     async def _keep(self, record: Record, definition: Object) -> None:
-        if definition != record.object():
+        # Reading one takes far longer than writing one, and what was only looked at is written as it was.
+        if encode(definition) != record.data:
             await self._store.put(record.key, definition, record).done()
 
     def _now(self) -> str:
