@@ -75,7 +75,7 @@ async def test_a_killed_operator_leaves_no_double():
 
 @pytest.mark.case("RC-106")
 async def test_a_terminating_worker_is_neither_deleted_again_nor_replaced():
-    slow = Script(WORKER, nth=1, stops_after=25)
+    slow = Script(WORKER, stops_after=25)
     async with running(scripts=[slow]) as world:
         first, *_ = names(await world.workers())
         await world.delete("Pod", first)
