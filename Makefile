@@ -33,9 +33,9 @@ test: check ## all checks, then all tests; of what a real control plane can show
 test-quick: check ## the checks and the tests without the heavy tiers
 	@$(BIN)/python -m pytest $(PYTEST) -m "not heavy" $(HEAVY:%=--ignore=%)
 
-test-kubernetes: $(READY) ## everything that a real control plane can show, in about an hour; it is built if need be (with Go)
+test-kubernetes: $(READY) ## everything that a real control plane can show, in about 40 minutes; it is built if need be (with Go)
 	@$(BIN)/python -m pytest --quiet tests/kubernetes
-	@$(BIN)/python -m pytest --quiet $(SCENARIOS) $(ALL_KINDS)
+	@$(BIN)/python -m pytest $(PYTEST) $(SCENARIOS) $(ALL_KINDS)
 
 test-hostile: $(READY) ## 10,000 hostile requests, others every day
 	@$(BIN)/python -m tests.kubereef.hostile --requests 10000
