@@ -52,7 +52,7 @@ MANAGER = "ray.io/kuberay-operator"
 # News that can wait are gathered for so long before the next status is written, and longer while a cluster starts:
 # everybody waits for its being ready then, which is told at once.
 STATUS_PAUSE = 1.0
-STARTING_PAUSE = 20.0
+STARTING_PAUSE = 10.0
 
 
 class RayClusters:
