@@ -47,7 +47,7 @@ async def run(binaries: Path, size: int, settle: Sequence[float], seconds: float
     heads = Heads()
     async with named_services(), answering(heads), operated(binaries) as site:
         started = await start(site, KIND, names, names)
-        figures = start_figures(title, started, most_share=1.2, most_requests=23)
+        figures = start_figures(title, started, most_share=1.2, most_requests=21)
         if settle:
             found = await idle(site, settle, seconds, heads)
             figures.append(polling_figure(title, size, found, FIXED))
