@@ -259,8 +259,6 @@ class Recorder:
 
     async def _write_one(self, told: _Told) -> None:
         meta, count = told.event["metadata"], told.count
-        if told.written == count:
-            return
         if told.written:
             try:
                 await self._writer.patch(meta["namespace"], meta["name"], {"series": told.event["series"]})

@@ -184,6 +184,26 @@ async def test_a_repetition_does_not_overtake_the_creation_of_its_event():
     assert [verb for verb, _ in slow.requests] == ["create", "patch"]
 
 
+async def test_a_repetition_that_the_creation_has_told_of_is_not_written_again():
+    class Slow(Events):
+        async def create(self, namespace, event):
+            await asyncio.sleep(5)
+            await super().create(namespace, event)
+
+    slow = Slow()
+    recorder = Recorder(slow, VirtualClock(), "c")
+    recorder.start()
+    for number in range(4):  # all that can be written at a time
+        recorder.warning(ray_cluster(), "R", "A", f"note {number}")
+    recorder.normal(ray_cluster(), "Done", "A", "note")
+    await asyncio.sleep(2)
+    recorder.normal(ray_cluster(), "Done", "A", "note")
+    await asyncio.sleep(120)
+    await recorder.stop()
+    assert slow.all[-1]["series"]["count"] == 2
+    assert [verb for verb, _ in slow.requests] == ["create"] * 5
+
+
 async def test_what_was_silent_for_long_is_told_anew(recorder, written):
     recorder.warning(ray_cluster(), "R", "A", "the same")
     await asyncio.sleep(361)
